@@ -1,0 +1,20 @@
+"""What all tests share: one Ray session per test run."""
+
+import os
+
+import pytest
+
+os.environ.setdefault("RAY_AUTH_MODE", "disabled")
+os.environ.setdefault("RAY_TRAIN_HEALTH_CHECK_INTERVAL_S", "0.1")
+
+pytest_plugins = ["tests.object_store"]
+
+
+@pytest.fixture(scope="session")
+def ray_session():
+    """A local Ray with 4 logical CPUs, whatever the machine has; ended with the test run."""
+    import ray
+
+    ray.init(num_cpus=4, include_dashboard=True, log_to_driver=False, logging_level="error")
+    yield ray
+    ray.shutdown()

@@ -1,0 +1,1 @@
+"""A real S3 server for tests."""
