@@ -1,0 +1,117 @@
+"""The plan: which samples make up global batch k.
+
+The order of training is a pure function of (number of samples, seed, epoch, global batch size, layout), never of the
+number of workers, of timing or of failures::
+
+    step k  →  the ids of global batch k  →  worker r of W takes slice r
+
+An epoch is shuffled on two levels, so that storage is read in long ranges and yet neighbours are mixed:
+
+* *runs* of neighbouring samples are permuted; where runs begin changes from epoch to epoch;
+* a *window* of several steps is filled with consecutive runs and shuffled sample by sample.
+
+Any step's ids are found directly, in memory that does not depend on the number of samples; a run resumed at step k
+computes nothing for the steps before it.
+"""
+
+import itertools
+from typing import Literal
+
+import numpy as np
+
+from raysys.data.randomness import mix, permute
+from raysys.errors import UserError
+
+
+class Plan:
+    """The order of samples over all epochs.
+
+    Args:
+        samples: number of samples, ≥ 1.
+        global_batch: samples per step over all workers, ≥ 1.
+        seed: chooses the order.
+        run_length: neighbouring samples that stay together until windows mix them.
+        window_steps: steps whose samples are mixed with one another; also what one reading task fetches.
+        last_batch: `drop` leaves out the samples that do not fill a batch at the end of an epoch (other ones in each
+            epoch), `keep` makes a smaller batch of them.
+
+    Raises:
+        UserError: no samples, or `drop` with fewer samples than one batch.
+    """
+
+    def __init__(
+        self,
+        samples: int,
+        global_batch: int,
+        seed: int,
+        run_length: int = 64,
+        window_steps: int = 16,
+        last_batch: Literal["drop", "keep"] = "drop",
+    ):
+        if samples < 1:
+            raise UserError("the data set has no samples: nothing can be planned")
+        if samples < global_batch and last_batch == "drop":
+            raise UserError(
+                f"training.global_batch is {global_batch}, but the data has only {samples} samples: "
+                f"lower it to at most {samples}, or set data.last_batch to keep"
+            )
+        self.samples = samples
+        self.global_batch = global_batch
+        self.seed = seed
+        self.run_length = min(run_length, samples)
+        self.window_steps = window_steps
+        self.last_batch = last_batch
+        self.steps_per_epoch = -(-samples // global_batch) if last_batch == "keep" else samples // global_batch
+
+    @property
+    def dropped_per_epoch(self) -> int:
+        """Samples that one epoch leaves out because they do not fill a batch."""
+        return max(0, self.samples - self.steps_per_epoch * self.global_batch)
+
+    def epoch_of(self, step: int) -> int:
+        """The epoch, counted from 0, that `step` belongs to."""
+        return step // self.steps_per_epoch
+
+    def batch(self, step: int) -> np.ndarray:
+        """The ids of global batch `step`: int64, ascending, `global_batch` long (the last of an epoch may be shorter)."""
+        epoch, step_in_epoch = divmod(step, self.steps_per_epoch)
+        window, step_in_window = divmod(step_in_epoch, self.window_steps)
+        start = window * self.window_steps * self.global_batch
+        size = min(self.window_steps * self.global_batch, self.samples - start)
+        order = np.random.Generator(np.random.Philox(key=int(mix(self.seed, epoch, window, 1)))).permutation(size)
+        chosen = order[step_in_window * self.global_batch : (step_in_window + 1) * self.global_batch]
+        return np.sort(self._ids(start + chosen, epoch))
+
+    def _ids(self, positions: np.ndarray, epoch: int) -> np.ndarray:
+        """Sample ids at `positions` of an epoch whose runs are permuted and whose windows are not yet shuffled."""
+        runs = self.samples // self.run_length
+        shift = int(mix(self.seed, epoch, 2)) % self.samples
+        run, offset = np.divmod(positions, self.run_length)
+        whole = run < runs
+        run[whole] = permute(run[whole], runs, self.seed, epoch, 3)
+        return (run * self.run_length + offset + shift) % self.samples
+
+    def slice(self, step: int, rank: int, workers: int) -> np.ndarray:
+        """The ids that worker `rank` of `workers` takes of global batch `step`; slices differ by at most one in length.
+
+        Ids are ascending, and so the samples of one run mostly meet in one worker's read.
+        """
+        ids = self.batch(step)
+        bounds = slice_bounds(len(ids), workers)
+        return ids[bounds[rank] : bounds[rank + 1]]
+
+    def batch_size(self, step: int) -> int:
+        """Number of samples in global batch `step`."""
+        step_in_epoch = step % self.steps_per_epoch
+        return min(self.global_batch, self.samples - step_in_epoch * self.global_batch)
+
+
+def slice_bounds(size: int, workers: int) -> list[int]:
+    """Where each worker's slice of `size` rows begins and, as the last entry, ends."""
+    return [rank * size // workers for rank in range(workers + 1)]
+
+
+def slice_sizes(size: int, workers: int) -> list[int]:
+    """How many of `size` rows each worker takes."""
+    bounds = slice_bounds(size, workers)
+    return [after - before for before, after in itertools.pairwise(bounds)]
