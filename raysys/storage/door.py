@@ -44,7 +44,7 @@ class Storage:
         self.region = _first_set(settings.region, os.environ.get("AWS_REGION"), os.environ.get("AWS_DEFAULT_REGION")) or "us-east-1"
         self._disk = LocalDisk()
         self._lock = threading.Lock()
-        self._store: ObjectStore | None = None
+        self._store: "ObjectStore | None" = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {"endpoint": self.endpoint, "region": self.region}
@@ -54,7 +54,7 @@ class Storage:
         self._disk, self._lock, self._store = LocalDisk(), threading.Lock(), None
 
     @property
-    def _s3(self) -> ObjectStore:
+    def _s3(self) -> "ObjectStore":
         from raysys.storage.s3 import ObjectStore  # boto3 costs a quarter of a second: only those who need it pay
 
         with self._lock:
