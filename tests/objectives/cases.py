@@ -1,0 +1,43 @@
+"""What the tests of the objectives share: batches with repeated images, permutations, the cross-entropy in plain loops."""
+
+import math
+
+import numpy as np
+import torch
+from hypothesis import settings
+from hypothesis import strategies as st
+
+quick = settings(max_examples=25, deadline=None)
+sizes = st.integers(1, 9)
+seeds = st.integers(0, 2**32 - 1)
+
+
+def vectors(seed: int, rows: int, width: int = 5) -> np.ndarray:
+    return np.random.default_rng([seed, 1]).normal(size=(rows, width))
+
+
+def same_images(seed: int, rows: int) -> np.ndarray:
+    """Rows draw their image from few, so that some images repeat."""
+    ids = np.random.default_rng([seed, 2]).integers(0, max(1, rows - 2), rows)
+    return ids[:, None] == ids[None, :]
+
+
+def tensors(*arrays: np.ndarray) -> list[torch.Tensor]:
+    return [torch.from_numpy(array) for array in arrays]
+
+
+def cosine(a: np.ndarray, b: np.ndarray) -> float:
+    lengths = math.sqrt(sum(x * x for x in a)) * math.sqrt(sum(x * x for x in b))
+    return sum(x * y for x, y in zip(a, b, strict=True)) / lengths if lengths else 0.0
+
+
+def log_softmax(logits: dict[int, float], of: int) -> float:
+    """log [ exp(logits[of]) / Σ exp ] over the candidates given."""
+    return logits[of] - math.log(sum(math.exp(value) for value in logits.values()))
+
+
+def loss_and_gradients(objective, *inputs: torch.Tensor, **others) -> tuple[float, list[torch.Tensor]]:
+    leaves = [tensor.detach().clone().requires_grad_() for tensor in inputs]
+    loss = objective(*leaves, **others)
+    loss.backward()
+    return loss.item(), [leaf.grad for leaf in leaves]
