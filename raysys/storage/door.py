@@ -44,7 +44,7 @@ class Storage:
         self.region = _first_set(settings.region, os.environ.get("AWS_REGION"), os.environ.get("AWS_DEFAULT_REGION")) or "us-east-1"
         self._disk = LocalDisk()
         self._lock = threading.Lock()
-        self._store: "ObjectStore | None" = None
+        self._store: ObjectStore | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {"endpoint": self.endpoint, "region": self.region}
