@@ -1,0 +1,103 @@
+"""Who is where: concepts to splits, languages to images."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..common.deal import LanguageDeal, choose_groups, lot
+from .concepts import Concept, caption
+
+UNSEEN = 160
+"""Concepts kept out of training."""
+
+MOST_KEYWORDS = 3
+
+
+@dataclass(frozen=True)
+class Item:
+    """One sample of a split, before its picture is looked up."""
+
+    split: str
+    point: str
+    style: str
+    captions: dict[str, list[str]]
+    trained_languages: list[str] | None = None
+    """In `test-seen`: the languages in which this concept had an image to train on."""
+
+
+def plan(
+    concepts: Sequence[Concept],
+    groups: Sequence[Sequence[str]],
+    drawn: Mapping[str, Collection[str]],
+    styles: tuple[Sequence[str], str, str],
+    languages: Sequence[str],
+    seed: int,
+) -> list[Item]:
+    """Split the concepts and give every image its captions; split after split.
+
+    Which concepts are seen depends on `seed` alone, not on `languages`.
+
+    Args:
+        concepts: all concepts.
+        groups: their concept groups, as lists of code points.
+        drawn: style → code points it has a picture of.
+        styles: (training styles, validation style, test style).
+        languages: BCP-47 tags to use.
+        seed: of every draw.
+    """
+    training_styles, validation_style, test_style = styles
+    testable = [list(group) for group in groups if all(point in drawn[test_style] for point in group)]
+    unseen = {point for group in choose_groups(testable, UNSEEN, lot(seed, "unseen")) for point in group}
+    seen = [concept for concept in concepts if concept.point not in unseen]
+
+    training, trained = _training(seen, drawn, training_styles, languages, seed)
+    validation = _validation(seen, drawn[validation_style], validation_style, languages, trained, seed)
+    test_seen, test_unseen = [], []
+    for concept in concepts:
+        names = {language: [concept.names[language]] for language in languages if language in concept.names}
+        if concept.point in drawn[test_style] and names:
+            if concept.point in unseen:
+                test_unseen.append(Item("test-unseen", concept.point, test_style, names))
+            elif trained.get(concept.point):
+                test_seen.append(Item("test-seen", concept.point, test_style, names, trained[concept.point]))
+    return training + validation + test_seen + test_unseen
+
+
+def _training(
+    seen: Sequence[Concept], drawn: Mapping[str, Collection[str]], styles: Sequence[str], languages: Sequence[str], seed: int
+) -> tuple[list[Item], dict[str, list[str]]]:
+    """Items to train on, in random order, and the languages each concept is trained in (in the order of `languages`)."""
+    deal = LanguageDeal(languages, lot(seed, "languages"))
+    order = list(seen)
+    lot(seed, "order").shuffle(order)
+    items, trained = [], {}
+    for concept in order:
+        its_styles = [style for style in styles if concept.point in drawn[style]]
+        dealt = deal.deal(len(its_styles), [language for language in languages if language in concept.names])
+        trained[concept.point] = [language for language in languages if language in dealt]
+        for style, language in zip(its_styles, dealt, strict=False):
+            text = _training_caption(concept, language, lot(seed, "caption", concept.point, style))
+            items.append(Item("train", concept.point, style, {language: [text]}))
+    lot(seed, "train").shuffle(items)
+    return items, trained
+
+
+def _training_caption(concept: Concept, language: str, draw) -> str:
+    keywords = concept.keywords[language]
+    count = min(draw.randint(0, MOST_KEYWORDS), len(keywords))
+    return caption(language, concept.names[language], draw.sample(keywords, count))
+
+
+def _validation(
+    seen: Sequence[Concept], points: Collection[str], style: str, languages: Sequence[str], trained: Mapping[str, list[str]], seed: int
+) -> list[Item]:
+    """One image per seen concept, in one language it was not trained in (in any, where it was trained in all)."""
+    deal = LanguageDeal(languages, lot(seed, "validation"))
+    items = []
+    for concept in seen:
+        if concept.point in points:
+            named = [language for language in languages if language in concept.names]
+            untrained = [language for language in named if language not in trained[concept.point]]
+            for language in deal.deal(1, untrained or named):
+                items.append(Item("validation", concept.point, style, {language: [concept.names[language]]}))
+    lot(seed, "validation order").shuffle(items)
+    return items
