@@ -207,6 +207,7 @@ def breaking(brief_pauses):
     """(storage whose server breaks in the ways put into `faults`, that class)."""
     _Breaking.faults, _Breaking.asked = [], []
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Breaking)
+    server.handle_error = lambda *arguments: None  # type: ignore[method-assign]  # clients hang up on purpose
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     with environment(AWS_ACCESS_KEY_ID="a", AWS_SECRET_ACCESS_KEY="b"):

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from raysys.shards.reader import split_name
 from raysys.shards.sample import IMAGE_EXTENSIONS, Captions, SampleError, parse_captions
-from raysys.shards.tar import Member, ShardError, iterate_members
+from raysys.shards.tar import BLOCK, Member, ShardError, iterate_members
 from raysys.storage import Storage, join
 
 SCHEMA = pa.schema(
@@ -47,6 +47,25 @@ Visitor = Callable[[str, str, Member], None]
 """Called with (key, extension, member) of every member of a sample while its bytes are at hand."""
 
 
+@dataclass(frozen=True, order=True)
+class Fault:
+    """Something wrong with a shard or with one sample in it."""
+
+    shard: str
+    """File name."""
+    byte: int
+    """Where in the shard the damage or the member's content begins; 0 for what concerns the shard as a whole."""
+    key: str
+    """Of the sample; empty for a fault of the shard."""
+    member: str
+    """Extension of the member; empty where no single member is at fault."""
+    reason: str
+
+    def __str__(self) -> str:
+        sample = f", sample {self.key!r}" if self.key else ""
+        return f"{self.shard}{sample}{f', member .{self.member}' if self.member else ''}, byte {self.byte}: {self.reason}"
+
+
 @dataclass
 class ShardIndex:
     """What one shard holds."""
@@ -58,6 +77,8 @@ class ShardIndex:
     """A row per sample, in order of their first members; columns as in :data:`SCHEMA`."""
     damage: ShardError | None
     """Why the shard could not be read to its end; `table` then holds the whole samples before the damage."""
+    faults: list[Fault]
+    """Faults of single samples, in stored order."""
     found: Counter[str]
     """Which members samples have (``jpg + json``) → samples."""
     fields: Counter[str]
@@ -68,15 +89,15 @@ class ShardIndex:
 class _Gathered:
     """What is known of one sample after some of its members."""
 
+    shard: str
     key: str
     start: int
     end: int = 0
     members: list[dict[str, Any]] = field(default_factory=list)
     checksum: int = 0
     text: Captions | None = None
-    fields: tuple[str, ...] = ()
     image: dict[str, Any] = field(default_factory=dict)
-    faults: list[str] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
 
     @property
     def extensions(self) -> list[str]:
@@ -84,39 +105,43 @@ class _Gathered:
 
     def add(self, extension: str, member: Member) -> None:
         if extension in self.extensions:
-            self.faults.append(f"has two members .{extension}")
+            self._blame("two members have this name", extension, member.offset)
         self.members.append({"extension": extension, "offset": member.offset, "size": member.size})
-        self.end = member.offset + -(-member.size // 512) * 512
+        self.end = member.offset + -(-member.size // BLOCK) * BLOCK
         self.checksum = zlib.crc32(member.data, self.checksum)
-        if extension == "json":
+        if extension == "json" and self.text is None:
             try:
                 self.text = parse_captions(member.data)
-                self.fields = ("captions", *self.text.extra) if self.text.captions else tuple(self.text.extra)
             except SampleError as error:
-                self.faults.append(f"json: {error.reason}")
+                self._blame(error.reason, extension, member.offset)
+            else:
+                if not self.text.captions and not {"texts", "sentences"} & set(self.text.extra):
+                    self._blame("it holds no caption", extension, member.offset)
         elif extension in IMAGE_EXTENSIONS and not self.image:
-            self._look_at(extension, member.data)
+            self._look_at(extension, member)
 
-    def _look_at(self, extension: str, data: bytes) -> None:
-        identity = int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little", signed=True)
+    def _look_at(self, extension: str, member: Member) -> None:
+        identity = int.from_bytes(hashlib.blake2b(member.data, digest_size=8).digest(), "little", signed=True)
         self.image = {"image_format": None, "width": 0, "height": 0, "image_id": identity or 1}
         try:
-            image = PIL.Image.open(io.BytesIO(data))
-            self.image |= {"image_format": image.format, "width": image.width, "height": image.height}
-        except PIL.Image.DecompressionBombError as error:
-            self.faults.append(f"{extension}: {error}")
+            image = PIL.Image.open(io.BytesIO(member.data))
         except Exception as error:  # Pillow's format readers raise errors of any kind on damaged headers
-            reason = "no image format begins with these bytes" if isinstance(error, PIL.UnidentifiedImageError) else str(error)
-            self.faults.append(f"{extension}: {reason if data else 'the member is empty'}")
+            self._blame(explain_image_error(error, member.data), extension, member.offset)
+        else:
+            self.image |= {"image_format": image.format, "width": image.width, "height": image.height}
 
-    def row(self, shard: str) -> dict[str, Any]:
+    def _blame(self, reason: str, member: str = "", byte: int | None = None) -> None:
+        self.faults.append(Fault(self.shard, self.start if byte is None else byte, self.key, member, reason))
+
+    def finish(self) -> dict[str, Any]:
+        """The sample's row, once all its members are known."""
         text = self.text or Captions({}, "none", {})
         group = text.extra.get("group")
-        faults = list(self.faults)
         if not self.image and "json" not in self.extensions:
-            faults.append(f"holds neither an image nor a json member, but {' + '.join('.' + name for name in self.extensions)}")
+            self._blame(f"it holds neither an image nor a json member, but {' + '.join('.' + name for name in self.extensions)}")
+        faults = [f".{fault.member}: {fault.reason}" if fault.member else fault.reason for fault in self.faults]
         return {
-            "shard": shard,
+            "shard": self.shard,
             "key": self.key,
             "offset": self.start,
             "size": self.end - self.start,
@@ -129,6 +154,15 @@ class _Gathered:
             "checksum": self.checksum,
             "fault": "; ".join(faults) or None,
         }
+
+
+def explain_image_error(error: Exception, data: bytes) -> str:
+    """Why an image cannot be read, in words that do not depend on the decoder."""
+    if not data:
+        return "the member is empty"
+    if isinstance(error, PIL.UnidentifiedImageError):
+        return f"no image begins with the bytes {data[:12]!r}"
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def index_shard(storage: Storage, folder: str, shard: str, size: int, visit: Visitor | None = None) -> ShardIndex:
@@ -150,7 +184,7 @@ def index_shard(storage: Storage, folder: str, shard: str, size: int, visit: Vis
                     continue
                 key, extension = named
                 if key not in samples:
-                    samples[key] = _Gathered(key, member.start)
+                    samples[key] = _Gathered(shard, key, member.start)
                 elif key != last:
                     mixed = True
                 last = key
@@ -165,10 +199,11 @@ def index_shard(storage: Storage, folder: str, shard: str, size: int, visit: Vis
     return ShardIndex(
         shard,
         size,
-        pa.Table.from_pylist([sample.row(shard) for sample in samples.values()], SCHEMA),
+        pa.Table.from_pylist([sample.finish() for sample in samples.values()], SCHEMA),
         damage,
+        sorted(fault for sample in samples.values() for fault in sample.faults),
         Counter(" + ".join(sorted(sample.extensions)) for sample in samples.values()),
-        Counter(name for sample in samples.values() for name in sample.fields),
+        Counter(name for sample in samples.values() if sample.text for name in sample.text.extra),
     )
 
 

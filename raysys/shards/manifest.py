@@ -9,6 +9,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import sys
 import time
 from collections import Counter
@@ -156,7 +157,7 @@ class Manifest:
             UserError: no folder, no shards, or not one sample with a caption (lists what was found instead).
             ShardError: a shard is damaged, and `on_damage` is `raise`.
         """
-        entries = _shards(storage, folder)
+        entries = list_shards(storage, folder)
         indexes = list(_index_all(storage, folder, entries))
         damage = [index.damage for index in indexes if index.damage]
         if damage and on_damage == "raise":
@@ -174,12 +175,15 @@ def load_or_build(
     storage: Storage, folder: str, log: Callable[[str], None] = print, on_damage: Literal["raise", "skip"] = "raise"
 ) -> Manifest:
     """The manifest of `folder`: the one beside the shards if it describes them, else a new one, saved if that is allowed."""
-    present = {entry.uri.rpartition("/")[2]: entry.size for entry in _shards(storage, folder)}
+    present = {entry.uri.rpartition("/")[2]: entry.size for entry in list_shards(storage, folder)}
     if storage.exists(join(folder, NAME)):
-        manifest = Manifest.load(storage, folder)
-        if manifest.shards == present:
-            return manifest
-        log(f"{folder}: shards were added, removed or changed since they were indexed; reading them again")
+        try:
+            manifest = Manifest.load(storage, folder)
+            if manifest.shards == present:
+                return manifest
+            log(f"{folder}: shards were added, removed or changed since they were indexed; reading them again")
+        except UserError as error:
+            log(f"{error}; reading the shards again")
     start = time.monotonic()
     manifest = Manifest.build(storage, folder, on_damage)
     log(f"{folder}: indexed {len(manifest)} samples in {len(manifest.shards)} shards, {time.monotonic() - start:.1f} s")
@@ -196,6 +200,7 @@ def notes(manifest: Manifest) -> list[str]:
     """What a person should know of a new manifest: shards without samples or damaged, samples that cannot be used."""
     used = set(manifest.lookup.shard_names)
     messages = [f"{join(manifest.folder, name)}: the shard is whole but has no samples" for name in manifest.shards if name not in used]
+    messages += [f"{join(manifest.folder, name)}: {reason}" for name, reason in gaps(list(manifest.shards))]
     messages += [f"{reason}: the rest of the shard is left out" for reason in manifest.damage]
     faults = manifest.faults()
     if faults:
@@ -205,15 +210,32 @@ def notes(manifest: Manifest) -> list[str]:
 
 
 def find_datasets(storage: Storage, uri: str) -> list[str]:
-    """All folders at or beneath `uri` that hold tars. Raises UserError where there are none."""
+    """All folders at or beneath `uri` that hold tars, hidden ones left out. Raises UserError where there are none."""
     entries = storage.list(uri)
-    folders = {entry.uri.rpartition("/")[0] for entry in entries if entry.uri.endswith(".tar")}
+    base = join(uri)
+    folders = {entry.uri.rpartition("/")[0] for entry in entries if entry.uri.endswith(".tar") and "/." not in entry.uri[len(base) :]}
     if not folders:
         raise UserError(_no_shards(uri, entries))
     return sorted(folders)
 
 
-def _shards(storage: Storage, folder: str) -> list[Entry]:
+def gaps(names: list[str]) -> list[tuple[str, str]]:
+    """(shard after the gap, what is missing) where the numbers in shards' names leave some out; nothing for other names."""
+    numbers = {name: int(name.removesuffix(".tar")) for name in names if re.fullmatch(r"[0-9]+\.tar", name)}
+    if len(numbers) != len(names) or len({len(name) for name in names}) != 1:
+        return []
+    found = []
+    expected = min(0, *numbers.values())
+    for name, number in sorted(numbers.items(), key=lambda item: item[1]):
+        if number > expected:
+            width = len(name) - len(".tar")
+            missing = f"{expected:0{width}d}.tar" + (f" to {number - 1:0{width}d}.tar" if number - 1 > expected else "")
+            found.append((name, f"there is no {missing} before it: the numbering has a gap"))
+        expected = number + 1
+    return found
+
+
+def list_shards(storage: Storage, folder: str) -> list[Entry]:
     """The tars directly in `folder`, sorted by name."""
     entries = storage.list(folder)
     base = join(folder) + "/"
