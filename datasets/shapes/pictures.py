@@ -15,7 +15,7 @@ OVERSAMPLING = 3
 # Diameters as shares of the picture's side. The ranges lie apart, so that the size of a figure can be seen without another beside it.
 DIAMETERS = {"small": (0.125, 0.145), None: (0.19, 0.21), "large": (0.27, 0.29)}
 # Hue in degrees, saturation, value.
-COLOURS = {
+COLOURS: dict[str, tuple[float, float, float]] = {
     "red": (0, 0.88, 0.83),
     "orange": (29, 0.95, 0.96),
     "yellow": (53, 0.90, 0.95),

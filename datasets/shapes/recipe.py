@@ -56,9 +56,7 @@ def samples(cache: Path, *, seed: int, languages: Sequence[str] = LANGUAGES, cou
     count = COUNT if count is None else count
     languages = _spoken(languages)
     _check(languages, count)
-    tests = min(200, count // 10)
-    validation = round(0.08 * (count - 2 * tests))
-    train = count - 2 * tests - validation
+    train, validation, tests, _ = split_sizes(count).values()
     repeats = min(PICTURES_PER_CONCEPT, len(languages))
     concepts = divide(seed, -(-train // repeats), -(-validation // repeats), tests)
 
@@ -80,6 +78,13 @@ def samples(cache: Path, *, seed: int, languages: Sequence[str] = LANGUAGES, cou
         yield _multilingual("test-unseen", index, scene, languages, seed, {"novel": "colour and shape" if novel else "pair"})
 
 
+def split_sizes(count: int) -> dict[str, int]:
+    """Samples of each split when `count` are made: a tenth, but not more than 200, for each test; 8 % of the rest for validation."""
+    tests = min(200, count // 10)
+    validation = round(0.08 * (count - 2 * tests))
+    return {"train": count - 2 * tests - validation, "validation": validation, "test-seen": tests, "test-unseen": tests}
+
+
 def _spoken(languages: Sequence[str]) -> tuple[str, ...]:
     """The languages in their normal spelling, all of them known and each named once."""
     tags = []
@@ -99,11 +104,11 @@ def _spoken(languages: Sequence[str]) -> tuple[str, ...]:
 def _check(languages: tuple[str, ...], count: int) -> None:
     repeats = min(PICTURES_PER_CONCEPT, len(languages))
     least, most = max(SAMPLES_PER_LANGUAGE * len(languages), SAMPLES_PER_REPEAT * repeats), CONCEPTS * repeats
-    if not least <= count <= most:
-        raise UserError(
-            f"shapes in {len(languages)} language{'s' * (len(languages) > 1)} can be made with {least} to {most} samples, not {count}: "
-            "with fewer some words would never be seen in training, and there are not enough concepts for more"
-        )
+    made = f"shapes in {len(languages)} language{'s' * (len(languages) > 1)}"
+    if count < least:
+        raise UserError(f"{made} needs {least} samples or more, so that training uses every word in every language; not {count}")
+    if count > most:
+        raise UserError(f"{made} can be made with up to {most} samples, as there are not enough concepts for more; not {count}")
 
 
 def _caption(scenes: list[Scene], count: int, languages: tuple[str, ...], random: Random) -> list[Captioned]:
