@@ -142,7 +142,8 @@ def _section(summary: Summary, samples: list[RawSample]) -> str:
     cards = "\n".join(_card(sample) for sample in samples)
     return f"""<section><h2>{html.escape(summary.folder)}</h2><div class="facts">{told}</div>
 <details{" open" if len(summary.languages) <= 16 else ""}><summary>Languages</summary><table><thead>
-<tr><th>Language<th>Tag<th>Script<th class="n">Samples<th class="n">Captions<th></thead><tbody>{bars}</tbody></table></details><div class="cards">{cards}</div></section>"""
+<tr><th>Language<th>Tag<th>Script<th class="n">Samples<th class="n">Captions<th></thead><tbody>{bars}</tbody></table></details>
+<div class="cards">{cards}</div></section>"""
 
 
 def _card(sample: RawSample) -> str:
