@@ -19,12 +19,12 @@ from raysys.errors import UserError
 
 NO_NETWORK_NEEDED = "`make train DATA=shapes` needs no network"
 
-_UNREACHABLE = (
-    # npm
+_NPM_UNREACHABLE = (
     "ENOTFOUND", "EAI_AGAIN", "ETIMEDOUT", "ECONNREFUSED", "ECONNRESET", "EHOSTUNREACH", "ENETUNREACH", "ERR_SOCKET_TIMEOUT", "ENOTCACHED",
-    # apt
-    "Temporary failure resolving", "Could not resolve", "Could not connect", "Unable to connect", "Connection failed", "Connection timed out",
-    "Network is unreachable",
+)  # fmt: skip
+_APT_UNREACHABLE = (
+    "Temporary failure resolving", "Could not resolve", "Could not connect", "Unable to connect", "Connection failed",
+    "Connection timed out", "Network is unreachable",
 )  # fmt: skip
 
 
@@ -187,11 +187,10 @@ def _run(command: list[str], folder: Path, tool: str) -> subprocess.CompletedPro
 
 def _fetch_failed(tool: str, what: str, done: subprocess.CompletedProcess) -> UserError:
     lines = [line.strip() for line in (done.stderr + "\n" + done.stdout).splitlines() if line.strip()]
-    if any(mark in line for mark in _UNREACHABLE for line in lines):
-        reason = next(line for line in lines if any(mark in line for mark in _UNREACHABLE))
-        return UserError(
-            f"{what} could not be fetched: the network or the package registry could not be reached ({reason}); {NO_NETWORK_NEEDED}"
-        )
+    unreachable = [line for line in lines if any(mark in line for mark in _NPM_UNREACHABLE + _APT_UNREACHABLE)]
+    if unreachable:
+        cause = f"the network or the package registry could not be reached ({unreachable[0]})"
+        return UserError(f"{what} could not be fetched: {cause}; {NO_NETWORK_NEEDED}")
     errors = [line for line in lines if line.startswith(("E:", "Err:", "npm error"))] or lines or [f"exit code {done.returncode}"]
     return UserError(f"{tool} could not fetch {what}: {errors[0]}; {NO_NETWORK_NEEDED}")
 

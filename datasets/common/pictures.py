@@ -1,6 +1,7 @@
 """Pictures of the recipes: drawn or scaled to one size, on white, stored as lossless WebP.
 
-Lossless WebP takes half the space of PNG for drawings and decodes faster.
+Lossless WebP takes less space than PNG for drawings and decodes faster; of its efforts the quickest is used, as packing twice as
+long would save a quarter of a few megabytes.
 """
 
 import io
@@ -28,19 +29,19 @@ def render_svg(svg: str, size: int) -> Image.Image:
 def read_raster(data: bytes, size: int) -> Image.Image:
     """A stored picture on white, scaled down (never up) until its longest side is at most `size` pixels."""
     image = Image.open(io.BytesIO(data)).convert("RGBA")
-    white = Image.new("RGBA", image.size, "white")
-    white.alpha_composite(image)
-    image = white.convert("RGB")
     if max(image.size) > size:
         scale = size / max(image.size)
-        image = image.resize((max(1, round(image.width * scale)), max(1, round(image.height * scale))), Image.Resampling.LANCZOS)
-    return image
+        scaled = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
+        image = image.resize(scaled, Image.Resampling.LANCZOS, reducing_gap=3.0)
+    white = Image.new("RGBA", image.size, "white")
+    white.alpha_composite(image)
+    return white.convert("RGB")
 
 
 def encode(image: Image.Image) -> bytes:
     """Lossless WebP."""
     buffer = io.BytesIO()
-    image.save(buffer, format="WEBP", lossless=True, method=2)
+    image.save(buffer, format="WEBP", lossless=True, method=0)
     return buffer.getvalue()
 
 
