@@ -29,6 +29,12 @@ class Credentials:
         return {"AWS_ACCESS_KEY_ID": self.access_key, "AWS_SECRET_ACCESS_KEY": self.secret_key}
 
 
+OWNER = Credentials("owner-key", "owner-secret-of-the-tests")
+READER = Credentials("reader-key", "reader-secret-of-the-tests")
+# From the beginning, so that Ray's workers have them whenever the test run's Ray is started.
+os.environ.update(OWNER.environment | {"AWS_DEFAULT_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true"})
+
+
 @dataclass(frozen=True)
 class ObjectStoreServer:
     """What tests need to know of the running server."""
@@ -58,18 +64,16 @@ def environment(**values: str) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def object_store(tmp_path_factory) -> Iterator[ObjectStoreServer]:
-    """A running S3 server with an empty bucket; its address and its owner's credentials are set in the environment."""
-    owner, reader = Credentials("owner-key", "owner-secret-of-the-tests"), Credentials("reader-key", "reader-secret-of-the-tests")
+    """A running S3 server with an empty bucket; its address is set in the environment, as its owner's credentials are."""
     folder = tmp_path_factory.mktemp("object-store")
     port = _free_ports(4)
     endpoint = f"http://127.0.0.1:{port}"
-    process = _start(folder, port, {"owner": (owner, ["Admin", "Read", "Write", "List"]), "reader": (reader, ["Read", "List"])})
+    process = _start(folder, port, {"owner": (OWNER, ["Admin", "Read", "Write", "List"]), "reader": (READER, ["Read", "List"])})
     try:
         _wait_healthy(process, endpoint, folder / "log")
-        region = {"AWS_DEFAULT_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true"}
-        with environment(AWS_ENDPOINT_URL=endpoint, **owner.environment, **region):
+        with environment(AWS_ENDPOINT_URL=endpoint):
             boto3.client("s3").create_bucket(Bucket=BUCKET)
-            yield ObjectStoreServer(endpoint, f"s3://{BUCKET}", owner, reader)
+            yield ObjectStoreServer(endpoint, f"s3://{BUCKET}", OWNER, READER)
     finally:
         process.terminate()
         try:

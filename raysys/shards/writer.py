@@ -43,12 +43,11 @@ def write_shards(samples: Iterable[Sample], folder_uri: str, shards: int, storag
             if len(writers) < shards:
                 file = open_files.enter_context(open(Path(folder, shard_name(len(writers))), "wb"))
                 writers.append(TarWriter(file, user="", group="", mtime=0, encoder=False))
+                open_files.callback(writers[-1].close)
             writers[count % shards].write(_record(sample))
             count += 1
         if count == 0:
             raise UserError(f"there is nothing to write into {folder_uri}: the data set gave no samples")
-        for writer in writers:
-            writer.close()
         open_files.close()
         names = [shard_name(number) for number in range(len(writers))]
         for name in names:
