@@ -62,6 +62,7 @@ class Plan:
         self.window_steps = window_steps
         self.last_batch = last_batch
         self.steps_per_epoch = -(-samples // global_batch) if last_batch == "keep" else samples // global_batch
+        self.windows_per_epoch = -(-self.steps_per_epoch // window_steps)
 
     @property
     def dropped_per_epoch(self) -> int:
@@ -71,6 +72,18 @@ class Plan:
     def epoch_of(self, step: int) -> int:
         """The epoch, counted from 0, that `step` belongs to."""
         return step // self.steps_per_epoch
+
+    def window_of(self, step: int) -> int:
+        """The window, counted over all epochs, that `step` belongs to."""
+        epoch, step_in_epoch = divmod(step, self.steps_per_epoch)
+        return epoch * self.windows_per_epoch + step_in_epoch // self.window_steps
+
+    def steps_of(self, window: int) -> range:
+        """The steps of a window: `window_steps` of them, fewer in the last window of an epoch."""
+        epoch, window_in_epoch = divmod(window, self.windows_per_epoch)
+        first = window_in_epoch * self.window_steps
+        last = min(first + self.window_steps, self.steps_per_epoch)
+        return range(epoch * self.steps_per_epoch + first, epoch * self.steps_per_epoch + last)
 
     def batch(self, step: int) -> np.ndarray:
         """The ids of global batch `step`: int64, ascending, `global_batch` long (the last of an epoch may be shorter)."""

@@ -131,3 +131,11 @@ def test_impossible_plans_say_what_to_do():
     with pytest.raises(UserError, match="lower it to at most 10"):
         Plan(10, 11, seed=0)
     assert len(Plan(10, 11, seed=0, last_batch="keep").batch(0)) == 10
+
+
+@given(plans)
+@settings(max_examples=50, deadline=None)
+def test_windows_tile_the_steps(plan):
+    steps = [step for window in range(3 * plan.windows_per_epoch) for step in plan.steps_of(window)]
+    assert steps == list(range(3 * plan.steps_per_epoch))
+    assert all(plan.window_of(step) == window for window in range(plan.windows_per_epoch) for step in plan.steps_of(window))

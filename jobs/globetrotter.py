@@ -1,0 +1,35 @@
+"""Train Globetrotter: languages tied together through images, without parallel text.
+
+    python jobs/globetrotter.py --config jobs/configs/shapes.yaml --training.steps 200
+
+A run of the same name that exists is resumed. `--dry-run` prints the settings and the plan, and stops.
+"""
+
+import sys
+import time
+
+from raysys.errors import run_job
+from raysys.runs.run import check_paths, describe, open_run
+from raysys.runs.settings import GlobetrotterSettings
+from raysys.settings import dumps, from_command_line
+
+
+def main() -> None:
+    started = time.perf_counter()
+    arguments = [argument for argument in sys.argv[1:] if argument != "--dry-run"]
+    settings = from_command_line(
+        GlobetrotterSettings, arguments, "globetrotter.py", "Train Globetrotter; --dry-run prints settings and plan, and stops."
+    )
+    check_paths(settings)
+    run = open_run(settings)
+    if "--dry-run" in sys.argv:
+        print(dumps(settings) + "\n".join(describe(run)))
+        return
+
+    from raysys.runs.train import train_run
+
+    train_run(run, started)
+
+
+if __name__ == "__main__":
+    run_job(main)

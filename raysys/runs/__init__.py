@@ -1,0 +1,1 @@
+"""From settings to a trained, exported and scored run: what the jobs share."""

@@ -1,0 +1,96 @@
+"""What a run is made of: tokenizer, networks, and the job that its workers do."""
+
+import functools
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+from transformers import PreTrainedTokenizerFast
+
+from raysys.data.batches import BatchBuilder
+from raysys.data.features import FeatureCache
+from raysys.data.samples import Samples
+from raysys.data.tokenizer import load_tokenizer, train_tokenizer
+from raysys.evaluation.validation import SCORE, score_validation
+from raysys.runs.folders import download_folder, upload_folder
+from raysys.runs.run import Log, Run
+from raysys.runs.settings import GlobetrotterSettings
+from raysys.shards.sample import parse_captions
+from raysys.storage import join
+from raysys.systems.globetrotter import Globetrotter, ModelSettings, ObjectiveSettings
+from raysys.training.features import cached_features
+from raysys.training.loop import TrainingJob, Validation
+
+
+def get_tokenizer(run: Run) -> PreTrainedTokenizerFast:
+    """The run's tokenizer: the one saved with it, or one trained on the training captions and saved now."""
+    storage, text, place = run.folder.storage, run.settings.model.text, run.folder.path("tokenizer")
+    with tempfile.TemporaryDirectory(prefix="raysys-tokenizer-") as scratch:
+        if storage.exists(join(place, "tokenizer.json")):
+            download_folder(storage, place, Path(scratch))
+            return load_tokenizer(Path(scratch))
+        tokenizer = train_tokenizer(training_captions(run.samples), text.vocabulary_size, text.max_tokens)
+        tokenizer.save_pretrained(scratch)
+        upload_folder(storage, Path(scratch), place)
+    return tokenizer
+
+
+def training_captions(samples: Samples, chunk: int = 1024) -> Iterator[str]:
+    """All captions of all samples in the languages in use, in order."""
+    for start in range(0, len(samples), chunk):
+        for sample in samples.read(np.arange(start, min(start + chunk, len(samples)))):
+            captions = parse_captions(sample.members["json"], sample.where).captions
+            for language in samples.languages:
+                yield from captions.get(language, ())
+
+
+def fitted_model(settings: GlobetrotterSettings, tokenizer: PreTrainedTokenizerFast) -> ModelSettings:
+    """The model's settings with an embedding table of the tokenizer's size, which may be less than was allowed."""
+    text = settings.model.text.model_copy(update={"vocabulary_size": len(tokenizer)})
+    return settings.model.model_copy(update={"text": text})
+
+
+def make_job(run: Run, tokenizer: PreTrainedTokenizerFast, log: Log = print) -> tuple[TrainingJob, BatchBuilder]:
+    """What the workers are told, and what reads their data. Ray must be running if image vectors are to be cached."""
+    settings = run.settings
+    model = fitted_model(settings, tokenizer)
+    build = functools.partial(build_system, model, settings.objective, settings.training.seed)
+    text, seed = settings.model.text, settings.training.seed
+    decode = settings.data.image if settings.data.decode == "cluster" else None
+
+    def builder_of(samples: Samples) -> BatchBuilder:
+        features = image_features(run, samples, build, log) if settings.data.cached_views else None
+        return BatchBuilder(samples, tokenizer, text.max_tokens, seed, features, decode)
+
+    validation = None
+    if run.validation is not None:
+        validation = Validation(builder_of(run.validation), score_validation, SCORE)
+    job = TrainingJob(
+        settings=settings.training,
+        build=build,
+        plan=run.plan,
+        fingerprint=run.samples.fingerprint,
+        total_steps=run.total_steps,
+        folder=run.folder,
+        image=settings.data.image,
+        decode_threads=settings.data.decode_threads,
+        validation=validation,
+    )
+    return job, builder_of(run.samples)
+
+
+def build_system(model: ModelSettings, objective: ObjectiveSettings, seed: int) -> Globetrotter:
+    """The networks with the weights that `seed` gives."""
+    torch.manual_seed(seed)
+    return Globetrotter(model, objective)
+
+
+def image_features(run: Run, samples: Samples, build: Callable[[], Globetrotter], log: Log) -> FeatureCache:
+    """The kept vectors of the samples' pictures, shared by all runs in the same storage."""
+    settings = run.settings
+    key = {name: getattr(settings.model, name).model_dump(mode="json") for name in ("image", "views")}
+    folder = join(os.path.dirname(run.folder.uri), "image-vectors")
+    return cached_features(samples, build, settings.data.image, settings.data.cached_views, settings.training, folder, key, log)

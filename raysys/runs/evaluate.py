@@ -1,0 +1,118 @@
+"""Score a run on its test splits, beside chance, the untrained networks and other runs."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from transformers import PreTrainedTokenizerFast
+
+from raysys.data.batches import image_bytes
+from raysys.data.samples import Samples
+from raysys.errors import UserError
+from raysys.evaluation.scores import Item, evaluate
+from raysys.evaluation.table import render, score_table
+from raysys.runs.export import make_encoder
+from raysys.runs.run import Log, Run, open_folder, resolve_run
+from raysys.shards.sample import parse_captions
+from raysys.systems.encoder import Encoder
+
+UNTRAINED = "untrained"
+_SCORES = "scores.json"
+
+
+def evaluate_run(run: Run, tokenizer: PreTrainedTokenizerFast, encoder: Encoder, log: Log = print) -> dict[str, Any]:
+    """Score `encoder` and what it is to be compared with, write ``scores.json`` and print the table.
+
+    Returns:
+        ``{"data": split → fingerprint, "results": system → split → result of :func:`raysys.evaluation.scores.score`}``;
+        the run itself is the last system.
+    """
+    splits = {name: load_split(run, folder) for name, folder in run.settings.data.tests.items()}
+    items = {name: load_items(samples) for name, samples in splits.items()}
+    fingerprints = {name: samples.fingerprint for name, samples in splits.items()}
+    remembered: dict[str, np.ndarray] = {}
+    results: dict[str, Any] = {}
+    if run.settings.evaluation.untrained:
+        results[UNTRAINED] = score_encoder(make_encoder(run, tokenizer, None), items, remembered)
+    for name in run.settings.evaluation.beside:
+        results |= scores_of(run, name, fingerprints)
+    results[run.settings.run.name] = score_encoder(encoder, items, remembered)
+    scores = {"data": fingerprints, "results": results}
+    run.folder.write_text(_SCORES, json.dumps(scores, indent=2, allow_nan=False) + "\n")
+    if results and splits:
+        log("\n" + render(score_table(results)) + "\n")
+    return scores
+
+
+def score_encoder(encoder: Encoder, items: dict[str, list[Item]], remembered: dict[str, np.ndarray] | None = None) -> dict[str, Any]:
+    """Scores of an encoder on every split; `remembered` keeps vectors of a frozen image network for the next encoder."""
+    scored = RememberingEncoder(encoder, {} if remembered is None else remembered)
+    return {name: evaluate(scored, split) for name, split in items.items()}
+
+
+def load_split(run: Run, folder: str) -> Samples:
+    """A test split in the run's languages; those that the split lacks are left out."""
+    storage = run.folder.storage
+    everything = Samples.load([run.settings.data.locate(folder)], (), storage, log=lambda line: None)
+    languages = [language for language in run.samples.languages if language in everything.languages]
+    if not languages:
+        raise UserError(f"data.tests: {folder} has none of the run's languages ({', '.join(run.samples.languages)})")
+    return Samples(everything.manifests, languages, storage)
+
+
+def load_items(samples: Samples, chunk: int = 1024) -> list[Item]:
+    """The samples of a test split in memory, in order."""
+    items = []
+    for start in range(0, len(samples), chunk):
+        for sample in samples.read(np.arange(start, min(start + chunk, len(samples)))):
+            found = parse_captions(sample.members["json"], sample.where)
+            captions = {language: found.captions[language] for language in samples.languages if language in found.captions}
+            items.append(Item(image_bytes(sample), captions, found.extra.get("trained_languages"), sample.key))
+    return items
+
+
+def scores_of(run: Run, name: str, fingerprints: dict[str, str]) -> dict[str, Any]:
+    """Another run's scores, as it wrote them itself.
+
+    Raises:
+        UserError: it has none, or they are of other test data.
+    """
+    other = open_folder(run.folder.storage, resolve_run(name, run.settings))
+    advice = f"python jobs/evaluate.py --run {other.uri}"
+    if not run.folder.storage.exists(other.path(_SCORES)):
+        raise UserError(f"evaluation.beside: {other.uri} has no {_SCORES}: train it first, or run {advice}")
+    scores = json.loads(other.read_text(_SCORES))
+    different = [split for split, fingerprint in fingerprints.items() if scores["data"].get(split) != fingerprint]
+    if different:
+        raise UserError(f"evaluation.beside: {other.uri} was scored on other data for {', '.join(different)}: run {advice}")
+    own = list(scores["results"])[-1]
+    return {own: scores["results"][own]}
+
+
+class RememberingEncoder:
+    """An encoder whose frozen image network sees every picture once, also on behalf of other encoders with the same network.
+
+    Args:
+        encoder: what is asked.
+        remembered: (network, preprocessing, picture) → vector of the network; shared between encoders.
+    """
+
+    def __init__(self, encoder: Encoder, remembered: dict[str, np.ndarray]):
+        self.encoder = encoder
+        self.remembered = remembered
+        self.encode_texts = encoder.encode_texts
+        self.encode_captions_for_images = encoder.encode_captions_for_images
+
+    def encode_images(self, images: Sequence[bytes]) -> np.ndarray:
+        """As :meth:`raysys.systems.encoder.Encoder.encode_images`."""
+        network = self.encoder.system.model.image
+        if not network.frozen:
+            return self.encoder.encode_images(images)
+        same = (network.model_dump_json() + self.encoder.preprocess.settings.model_dump_json()).encode()
+        keys = [hashlib.blake2b(same + image, digest_size=16).hexdigest() for image in images]
+        new = [index for index, key in enumerate(keys) if key not in self.remembered]
+        vectors = self.encoder.image_features([images[index] for index in new])
+        self.remembered |= {keys[index]: vector for index, vector in zip(new, vectors, strict=True)}
+        return self.encoder.project_image_features(np.stack([self.remembered[key] for key in keys]))

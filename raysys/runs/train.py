@@ -1,0 +1,37 @@
+"""Train a run, export and score it, and say what was reached."""
+
+from raysys.runs.build import get_tokenizer, make_job
+from raysys.runs.evaluate import evaluate_run
+from raysys.runs.export import export
+from raysys.runs.run import Log, Run, describe
+from raysys.training.trainer import fit, start_ray
+
+
+def train_run(run: Run, started: float, log: Log = print) -> None:
+    """Train to the last step (from the latest checkpoint, if there is one), export the best checkpoint, score, report.
+
+    Args:
+        run: what to train.
+        started: `time.perf_counter()` when the command was given.
+        log: takes a line for people.
+
+    Raises:
+        UserError: the workers do not fit the cluster.
+        RunFailed: training failed, and failed again after restarts.
+        KeyboardInterrupt: after a line that says how to resume.
+    """
+    training = run.settings.training
+    for line in describe(run):
+        log(line)
+    run.folder.save_settings(run.settings)
+    tokenizer = get_tokenizer(run)
+    if run.checkpoints.next_step() < run.total_steps:
+        start_ray(run.settings.ray, training)
+        job, builder = make_job(run, tokenizer, log)
+        try:
+            fit(job, builder, run.settings.run.name, started)
+        except KeyboardInterrupt:
+            log(f"stopped; {run.checkpoints.next_step()} steps are kept: the same command goes on from there")
+            raise
+    encoder = export(run, tokenizer, log)
+    evaluate_run(run, tokenizer, encoder, log)

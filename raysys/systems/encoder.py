@@ -1,0 +1,159 @@
+"""A trained system as an encoder of sentences and images: what a run exports, and what evaluation and serving load.
+
+An export is a folder::
+
+    raysys.json           settings of the networks, languages, preprocessing, data fingerprint
+    heads.safetensors     projection heads (and the cloze head)
+    text/                 BertModel and tokenizer; loads with `AutoModel` and `AutoTokenizer`
+    image/                image network and its processor; loads with `AutoModel`, unless the network is a package's
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+from transformers import PreTrainedTokenizerFast
+from transformers.utils.logging import disable_progress_bar
+
+from raysys.data.images import ImagePreprocessor, ImagePreprocessorSettings
+from raysys.data.tokenizer import encode, load_tokenizer
+from raysys.errors import UserError
+from raysys.settings import from_mapping
+from raysys.systems.globetrotter import Globetrotter, ModelSettings, ObjectiveSettings
+
+_CARD = "raysys.json"
+_OWN_FOLDERS = ("text.", "image.")  # parts of the state that lie in folders of their own
+
+
+class Encoder:
+    """Sentences and images as unit vectors.
+
+    Args:
+        system: the trained networks; put into evaluation mode.
+        tokenizer: the run's.
+        image: preprocessing of pictures.
+        info: what else the export tells: languages, data fingerprint, scores.
+        device: where to compute.
+        batch_size: sentences or pictures per forward pass.
+    """
+
+    def __init__(
+        self,
+        system: Globetrotter,
+        tokenizer: PreTrainedTokenizerFast,
+        image: ImagePreprocessorSettings,
+        info: dict[str, Any] | None = None,
+        device: str = "cpu",
+        batch_size: int = 64,
+    ):
+        self.device = torch.device(device)
+        self.system = system.to(self.device).eval()
+        self.tokenizer = tokenizer
+        self.preprocess = ImagePreprocessor(image)
+        self.info = info or {}
+        self.batch_size = batch_size
+
+    @classmethod
+    def load(cls, folder: str | Path, device: str = "cpu") -> "Encoder":
+        """Load an exported folder. Raises UserError where it is none."""
+        folder = Path(folder)
+        try:
+            card = json.loads((folder / _CARD).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise UserError(f"{folder} is not an exported encoder: {_CARD} cannot be read ({error})") from None
+        system = load_system(folder, card)
+        image = from_mapping(ImagePreprocessorSettings, card["preprocessing"], f"{folder}/{_CARD}")
+        return cls(system, load_tokenizer(folder / "text"), image, card["info"], device)
+
+    def save(self, folder: str | Path) -> None:
+        """Write the export folder."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        disable_progress_bar()
+        self.system.text.bert.save_pretrained(folder / "text")
+        self.tokenizer.save_pretrained(folder / "text")
+        if self.system.uses_images:
+            self.system.image.save_pretrained(folder / "image", self.preprocess.settings.size)
+        heads = {name: value.contiguous() for name, value in self.system.state_dict().items() if not name.startswith(_OWN_FOLDERS)}
+        save_file(heads, folder / "heads.safetensors")
+        card = {
+            "system": "globetrotter",
+            "model": self.system.model.model_dump(mode="json"),
+            "objective": self.system.objective.model_dump(mode="json"),
+            "preprocessing": self.preprocess.settings.model_dump(mode="json"),
+            "info": self.info,
+        }
+        (folder / _CARD).write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    @property
+    def has_images(self) -> bool:
+        """Whether the system was trained with images."""
+        return self.system.uses_images
+
+    def encode_texts(self, texts: Sequence[str]) -> np.ndarray:
+        """Sentences where captions are compared with captions (β): float32 [n, d], unit length."""
+        return self._encode_texts(texts, self.system.project_caption)
+
+    def encode_captions_for_images(self, texts: Sequence[str]) -> np.ndarray:
+        """Sentences where captions are compared with images (α^x): float32 [n, d], unit length."""
+        return self._encode_texts(texts, self.system.project_image_caption)
+
+    def encode_images(self, images: Sequence[bytes]) -> np.ndarray:
+        """Encoded images where they are compared with captions (α^x) and with images (α^v): float32 [n, d], unit length."""
+        return self.project_image_features(self.image_features(images))
+
+    def image_features(self, images: Sequence[bytes]) -> np.ndarray:
+        """The image network's vectors, before the head: float32 [n, D]."""
+        with ThreadPoolExecutor(2) as pool:
+
+            def compute(part: Sequence[bytes]) -> Tensor:
+                return self.system.image(torch.stack(list(pool.map(self.preprocess, part))).to(self.device))
+
+            return self._in_batches(images, compute)
+
+    def project_image_features(self, features: np.ndarray) -> np.ndarray:
+        """The head on top of :meth:`image_features`: float32 [n, D] → [n, d], unit length."""
+        return self._in_batches(features, lambda part: self.system.project_image(torch.from_numpy(part).to(self.device)))
+
+    def _encode_texts(self, texts: Sequence[str], project: Callable[[Tensor], Tensor]) -> np.ndarray:
+        # Sentences of like length meet in a batch: padding is computed too.
+        order = sorted(range(len(texts)), key=lambda index: len(texts[index]))
+        ordered = [texts[index] for index in order]
+        vectors = self._in_batches(ordered, lambda part: project(self._pool(part)))
+        result = np.empty_like(vectors)
+        result[order] = vectors
+        return result
+
+    def _pool(self, texts: Sequence[str]) -> Tensor:
+        tokens = encode(self.tokenizer, list(texts), self.system.text.settings.max_tokens)
+        return self.system.text(tokens.input_ids.to(self.device), tokens.attention_mask.to(self.device))[0]
+
+    def _in_batches(self, items: Any, compute: Callable[[Any], Tensor]) -> np.ndarray:
+        with torch.inference_mode():
+            parts = [compute(items[start : start + self.batch_size]).float().cpu() for start in range(0, len(items), self.batch_size)]
+        return torch.cat(parts).numpy() if parts else np.zeros((0, self.system.model.head.size), np.float32)
+
+
+def load_system(folder: Path, card: dict[str, Any]) -> Globetrotter:
+    """The networks of an exported folder, in evaluation mode."""
+    where = f"{folder}/{_CARD}"
+    model = from_mapping(ModelSettings, card["model"], where)
+    objective = from_mapping(ObjectiveSettings, card["objective"], where)
+    if (folder / "image").is_dir():
+        model = model.model_copy(update={"image": model.image.model_copy(update={"backbone": str(folder / "image"), "pretrained": True})})
+    system = Globetrotter(model, objective)
+    state = load_file(folder / "heads.safetensors")
+    state |= {f"text.bert.{name}": value for name, value in load_file(folder / "text" / "model.safetensors").items()}
+    missing, unexpected = system.load_state_dict(state, strict=False)
+    missing = [name for name in missing if not name.startswith("image.")]
+    if missing or unexpected:
+        raise UserError(
+            f"{folder}: the weights do not fit the settings in {_CARD}: missing {missing[:3]}, unexpected {list(unexpected)[:3]}"
+        )
+    return system.eval()

@@ -1,0 +1,192 @@
+"""Globetrotter: languages tied together through images (Surís, Epstein and Vondrick)."""
+
+from typing import Literal
+
+import pydantic
+import torch
+from torch import Tensor, nn
+
+from raysys.data.batches import Batch
+from raysys.models.heads import ClozeHead, ProjectionHead, ProjectionHeadSettings
+from raysys.models.images import ImageBackbone, ImageModelSettings, SimCLRViews, SimCLRViewsSettings
+from raysys.models.text import TextEncoder, TextModelSettings
+from raysys.objectives.cloze import cloze_loss
+from raysys.objectives.image_caption import info_nce
+from raysys.objectives.image_contrastive import nt_xent
+from raysys.objectives.similarity import cosine_similarity, same_image_pairs, unit_vectors
+from raysys.objectives.transitive import transitive_loss, transitive_similarity
+from raysys.settings import Settings
+
+
+class ModelSettings(Settings):
+    """The networks."""
+
+    image: ImageModelSettings = ImageModelSettings()
+    """Image network."""
+    text: TextModelSettings = TextModelSettings()
+    """Text network, shared by all languages."""
+    views: SimCLRViewsSettings = SimCLRViewsSettings()
+    """How the two views of an image are made."""
+    head: ProjectionHeadSettings = ProjectionHeadSettings()
+    """Heads from the networks' vectors into the spaces of comparison."""
+
+
+class Weights(Settings):
+    """Weight of each loss; 0 leaves it out, with the parts of the network that it alone would train."""
+
+    transitive: pydantic.NonNegativeFloat = 1.0
+    """L_t, caption–caption along transitive matches."""
+    image: pydantic.NonNegativeFloat = 1.0
+    """λ1 of L_v, image–image between two views."""
+    image_caption: pydantic.NonNegativeFloat = 1.0
+    """λ2 of L_x, image–caption."""
+    cloze: pydantic.NonNegativeFloat = 1.0
+    """λ3 of L_c, hidden tokens."""
+
+
+class Temperatures(Settings):
+    """Temperature of each contrastive loss."""
+
+    transitive: pydantic.PositiveFloat = 0.1
+    """τ of L_t."""
+    image: pydantic.PositiveFloat = 0.1
+    """τ of L_v."""
+    image_caption: pydantic.PositiveFloat = 0.1
+    """τ of L_x."""
+
+
+class ObjectiveSettings(Settings):
+    """What is minimised."""
+
+    weights: Weights = Weights()
+    """Weight of each loss."""
+    temperature: Temperatures = Temperatures()
+    """Temperature of each contrastive loss."""
+    margin: float = pydantic.Field(0.4, lt=1.0)
+    """m: transitive similarities below it count as 0."""
+    transitive: Literal["product", "rescaled"] = "rescaled"
+    """How transitive similarity is computed: as printed in the paper, or as in its authors' code."""
+
+    @pydantic.model_validator(mode="after")
+    def _trainable(self) -> "ObjectiveSettings":
+        if not any(self.weights.model_dump().values()):
+            raise ValueError("all weights are 0: there is nothing to minimise")
+        return self
+
+
+class Globetrotter(nn.Module):
+    """Image network, text network and heads.
+
+    ``forward(batch)`` gives this worker's vectors, ``losses(vectors)`` the named terms, computed from the vectors of the
+    whole global batch.
+    """
+
+    def __init__(self, model: ModelSettings, objective: ObjectiveSettings):
+        super().__init__()
+        self.model = model
+        self.objective = objective
+        weights = objective.weights
+        self.uses_images = bool(weights.transitive or weights.image or weights.image_caption)
+        self.text = TextEncoder(model.text)
+        size = self.text.hidden_size
+        if self.uses_images:
+            self.image = ImageBackbone(model.image)
+            self.views = SimCLRViews(model.views)
+            self.image_head = ProjectionHead(model.head, self.image.hidden_size)
+            # L_v alone trains no head for captions; it is there for what is compared after training.
+            self.image_caption_head = ProjectionHead(model.head, size)
+        if self.compares_captions:
+            self.caption_head = ProjectionHead(model.head, size)
+        if weights.cloze:
+            self.cloze_head = ClozeHead(model.text)
+
+    def forward(self, batch: Batch) -> dict[str, Tensor]:
+        """This worker's part of what the losses need; every tensor has one row per sample.
+
+        Returns:
+            `view_1`, `view_2`, `caption`, `image_caption`: unit vectors, float32 [n, d]; `cloze_sum`, `cloze_count`: float32
+            [n]; `image_ids`: int64 [n]. What no loss needs is absent.
+        """
+        vectors = {"image_ids": batch.image_ids}
+        if self.uses_images:
+            first, second = self._image_vectors(batch)
+            vectors |= {"view_1": self.project_image(first), "view_2": self.project_image(second)}
+        vectors |= self._text_vectors(batch)
+        return vectors
+
+    def _image_vectors(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        if batch.features is not None:
+            return batch.features[:, 0], batch.features[:, 1]
+        if not self.training:
+            plain = self.image(batch.images)
+            return plain, plain
+        views = torch.cat([self.views(batch.images), self.views(batch.images)])
+        first, second = self.image(views).chunk(2)
+        return first, second
+
+    def _text_vectors(self, batch: Batch) -> dict[str, Tensor]:
+        weights = self.objective.weights
+        if weights.cloze:
+            # One pass over the captions and their masked copies: two passes would need two sets of hooks in ZeRO 3.
+            pooled, tokens = self.text(torch.cat([batch.input_ids, batch.masked_ids]), torch.cat([batch.attention_mask] * 2))
+            rows = len(batch.ids)
+            pooled, masked_tokens = pooled[:rows], tokens[rows:]
+            sums, counts = self.cloze_head(masked_tokens, batch.labels, self.text.word_embeddings)
+            vectors = {"cloze_sum": sums, "cloze_count": counts}
+        else:
+            pooled, _ = self.text(batch.input_ids, batch.attention_mask)
+            vectors = {}
+        if self.uses_images:
+            vectors["image_caption"] = self.project_image_caption(pooled)
+        if self.compares_captions:
+            vectors["caption"] = self.project_caption(pooled)
+        return vectors
+
+    def losses(self, vectors: dict[str, Tensor]) -> dict[str, Tensor]:
+        """The terms of the objective, each a scalar and not yet weighted, for the global batch's `vectors`."""
+        weights, temperature = self.objective.weights, self.objective.temperature
+        same_image = same_image_pairs(vectors["image_ids"])
+        terms = {}
+        if weights.transitive:
+            alpha = transitive_similarity(
+                cosine_similarity(vectors["view_1"], vectors["view_1"]),
+                (vectors["view_1"] * vectors["image_caption"]).sum(dim=-1),
+                self.objective.margin,
+                self.objective.transitive,
+            )
+            similarity = cosine_similarity(vectors["caption"], vectors["caption"])
+            terms["transitive"] = transitive_loss(similarity, alpha, temperature.transitive, same_image)
+        if weights.image:
+            terms["image"] = nt_xent(vectors["view_1"], vectors["view_2"], temperature.image, same_image)
+        if weights.image_caption:
+            terms["image_caption"] = info_nce(vectors["view_1"], vectors["image_caption"], temperature.image_caption, same_image)
+        if weights.cloze:
+            terms["cloze"] = cloze_loss(vectors["cloze_sum"], vectors["cloze_count"])
+        return terms
+
+    def total(self, terms: dict[str, Tensor]) -> Tensor:
+        """L = L_t + λ1 L_v + λ2 L_x + λ3 L_c."""
+        return torch.stack([getattr(self.objective.weights, name) * term for name, term in terms.items()]).sum()
+
+    @property
+    def compares_captions(self) -> bool:
+        """Whether there is a head for caption–caption similarity; without L_t none is trained."""
+        return bool(self.objective.weights.transitive)
+
+    def project_caption(self, pooled: Tensor) -> Tensor:
+        """Text network's output [n, h] → unit vectors [n, d] in which captions are compared with captions.
+
+        Where no loss compares captions, they are compared as they are with images; without images, by the text network's
+        own vectors.
+        """
+        if self.compares_captions:
+            return unit_vectors(self.caption_head(pooled))
+        return self.project_image_caption(pooled) if self.uses_images else unit_vectors(pooled)
+
+    def project_image_caption(self, pooled: Tensor) -> Tensor:
+        """Text network's output [n, h] → unit vectors [n, d] in which captions are compared with images."""
+        return unit_vectors(self.image_caption_head(pooled))
+
+    def project_image(self, features: Tensor) -> Tensor:
+        """z^v: image network's output [n, D] → unit vectors [n, d]."""
+        return unit_vectors(self.image_head(features))

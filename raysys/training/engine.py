@@ -1,0 +1,69 @@
+"""The DeepSpeed engine around a system."""
+
+import math
+import os
+from typing import Any
+
+import torch
+from torch import nn
+
+from raysys.training.settings import TrainingSettings
+
+
+def engine_config(settings: TrainingSettings, workers: int) -> dict[str, Any]:
+    """DeepSpeed's configuration for these settings."""
+    # DeepSpeed insists on a micro-batch size and uses it for throughput figures alone; shares of a batch may differ by one.
+    micro_batch = max(1, settings.global_batch // workers)
+    return {
+        "train_batch_size": micro_batch * workers,
+        "train_micro_batch_size_per_gpu": micro_batch,
+        "gradient_accumulation_steps": 1,
+        "gradient_clipping": settings.clip_norm,
+        "zero_optimization": {"stage": settings.zero_stage},
+        "bf16": {"enabled": settings.precision == "bf16"},
+        "zero_allow_untested_optimizer": True,
+        "steps_per_print": 2**31,
+        "wall_clock_breakdown": False,
+    }
+
+
+def make_engine(system: nn.Module, settings: TrainingSettings, workers: int, total_steps: int) -> Any:
+    """Wrap `system` with AdamW, the schedule and ZeRO; called by every rank.
+
+    Args:
+        system: built with equal weights on every rank.
+        settings: of the training.
+        workers: number of ranks.
+        total_steps: steps of the whole run, for the schedule.
+    """
+    os.environ.setdefault("DS_ACCELERATOR", "cuda" if torch.cuda.is_available() else "cpu")
+    import deepspeed
+    from deepspeed.ops import __compatible_ops__
+
+    # Its just-in-time build takes most of a minute and gains nothing over gloo.
+    __compatible_ops__["deepspeed_shm_comm"] = False
+    optimizer = torch.optim.AdamW(parameter_groups(system, settings.weight_decay), lr=settings.learning_rate)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: learning_rate_factor(settings, total_steps, step))
+    engine, *_ = deepspeed.initialize(
+        model=system, optimizer=optimizer, lr_scheduler=schedule, config=engine_config(settings, workers), dist_init_required=False
+    )
+    return engine
+
+
+def parameter_groups(system: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
+    """Matrices with weight decay; biases, norms and scales without."""
+    trained = [parameter for parameter in system.parameters() if parameter.requires_grad]
+    matrices = [parameter for parameter in trained if parameter.ndim >= 2]
+    others = [parameter for parameter in trained if parameter.ndim < 2]
+    groups = [{"params": matrices, "weight_decay": weight_decay}, {"params": others, "weight_decay": 0.0}]
+    return [group for group in groups if group["params"]]
+
+
+def learning_rate_factor(settings: TrainingSettings, total_steps: int, step: int) -> float:
+    """Learning rate at `step` as a share of its peak: a linear rise, then constant or half a cosine to 0."""
+    if step < settings.warmup_steps:
+        return (step + 1) / settings.warmup_steps
+    if settings.schedule == "constant":
+        return 1.0
+    progress = (step - settings.warmup_steps) / max(1, total_steps - settings.warmup_steps)
+    return 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))

@@ -1,0 +1,126 @@
+"""Vectors of a frozen image network, computed once for all runs that share the data, the network and the preprocessing."""
+
+import hashlib
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import ray
+import ray.data
+import torch
+
+from raysys.data.batches import image_bytes
+from raysys.data.features import FeatureCache, save_features
+from raysys.data.images import ImagePreprocessor, ImagePreprocessorSettings
+from raysys.data.randomness import mix
+from raysys.data.samples import Samples
+from raysys.storage import join
+from raysys.training.settings import TrainingSettings
+
+_AUGMENTATION = 31  # what a seed is for
+_PICTURES_PER_TASK = 32
+
+
+def cached_features(
+    samples: Samples,
+    build: Callable[[], Any],
+    image: ImagePreprocessorSettings,
+    views: int,
+    training: TrainingSettings,
+    folder: str,
+    key: dict[str, Any],
+    log: Callable[[str], None],
+) -> FeatureCache:
+    """The vectors of all `samples`, from `folder` if they were computed before, otherwise computed on the cluster now.
+
+    The first view is the picture as it is, each other one an augmentation drawn by (seed, view, sample).
+
+    Args:
+        samples: whose pictures.
+        build: makes the system whose `image` network and `views` are used, from torch's global generator.
+        image: preprocessing.
+        views: vectors per picture.
+        training: seed, and how many workers of which size may compute.
+        folder: of all caches.
+        key: what else the vectors depend on: settings of the network and of the views.
+        log: takes a line for people.
+    """
+    described = json.dumps(
+        {
+            "data": [manifest.fingerprint for manifest in samples.manifests],
+            "samples": len(samples),
+            "languages": samples.languages,
+            "image": image.model_dump(mode="json"),
+            "views": views,
+            "seed": training.seed,
+            **key,
+        },
+        sort_keys=True,
+    )
+    uri = join(folder, hashlib.blake2b(described.encode(), digest_size=12).hexdigest() + ".npy")
+    storage = samples.storage
+    if not storage.exists(uri):
+        started = time.perf_counter()
+        log(f"computing image vectors once: {len(samples)} pictures, {views} view{'s' if views > 1 else ''} each")
+        save_features(storage, uri, _compute(samples, build, image, views, training, log))
+        log(f"image vectors computed in {time.perf_counter() - started:.0f} s, kept in {uri}")
+    return FeatureCache(storage, uri)
+
+
+def _compute(
+    samples: Samples,
+    build: Callable[[], Any],
+    image: ImagePreprocessorSettings,
+    views: int,
+    training: TrainingSettings,
+    log: Callable[[str], None],
+) -> np.ndarray:
+    dataset = ray.data.range(len(samples), override_num_blocks=-(-len(samples) // _PICTURES_PER_TASK)).map_batches(
+        FeatureExtractor,
+        fn_constructor_args=(samples, build, image, views, training.seed, training.cpus_per_worker),
+        batch_size=None,
+        num_cpus=training.cpus_per_worker,
+        num_gpus=1 if training.gpu else 0,
+        concurrency=training.workers,
+    )
+    dataset.context.enable_progress_bars = False
+    vectors: np.ndarray | None = None
+    done, shown = 0, time.monotonic()
+    for batch in dataset.iter_batches(batch_size=None, batch_format="numpy"):
+        if vectors is None:
+            vectors = np.zeros((len(samples), *batch["vectors"].shape[1:]), np.float16)
+        vectors[batch["id"]] = batch["vectors"]
+        done += len(batch["id"])
+        if time.monotonic() - shown > 10:
+            log(f"  {done} of {len(samples)} pictures")
+            shown = time.monotonic()
+    assert vectors is not None
+    assert done == len(samples)
+    return vectors
+
+
+class FeatureExtractor:
+    """Sample numbers → vectors float16 [n, views, D]; one actor on the cluster."""
+
+    def __init__(self, samples: Samples, build: Callable[[], Any], image: ImagePreprocessorSettings, views: int, seed: int, threads: int):
+        torch.set_num_threads(threads)
+        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.samples = samples
+        self.system = build().to(self.device).eval()
+        self.preprocess = ImagePreprocessor(image)
+        self.views = views
+        self.seed = seed
+
+    def __call__(self, batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        raw = self.samples.read(batch["id"])
+        pictures = torch.stack([self.preprocess(image_bytes(sample), sample.where) for sample in raw]).to(self.device)
+        vectors = []
+        with torch.inference_mode():
+            for view in range(self.views):
+                # Seeded by the first sample of the task: tasks always hold the same samples.
+                torch.manual_seed(int(mix(self.seed, _AUGMENTATION, view, batch["id"][0]) >> np.uint64(1)))
+                seen = self.system.views(pictures) if view else pictures
+                vectors.append(self.system.image(seen).cpu().numpy().astype(np.float16))
+        return {"id": batch["id"], "vectors": np.stack(vectors, axis=1)}

@@ -1,0 +1,122 @@
+"""A training job on a Ray cluster: the worker group, its data, and its restarts."""
+
+import logging
+import os
+from typing import Any
+
+import ray
+import ray.train
+import torch
+from ray.train import FailureConfig, RunConfig, ScalingConfig
+from ray.train.torch import TorchConfig, TorchTrainer, get_device
+
+from raysys.data.batches import BatchBuilder, BatchFinisher
+from raysys.data.pipeline import DATASET, PlannedData, iterate_batches
+from raysys.errors import RunFailed, UserError
+from raysys.training.loop import Place, TrainingJob, train
+from raysys.training.progress import ProgressBoard, ProgressDisplay
+from raysys.training.settings import RaySettings, TrainingSettings
+
+_CPUS_FOR_DATA = 1  # Ray Data needs at least this, or the workers wait for ever
+
+
+def start_ray(settings: RaySettings, training: TrainingSettings) -> None:
+    """Connect to the cluster given by RAY_ADDRESS, or start a local Ray; check that the workers fit.
+
+    Raises:
+        UserError: the workers would need more CPUs or GPUs than there are, or leave none for the data.
+    """
+    needed = training.workers * training.cpus_per_worker + _CPUS_FOR_DATA
+    # The group's health is asked for every 0.1 s instead of 2 s, which is what each report and restart waits for.
+    os.environ.setdefault("RAY_TRAIN_HEALTH_CHECK_INTERVAL_S", "0.1")
+    if not ray.is_initialized():
+        if os.environ.get("RAY_ADDRESS"):
+            ray.init(log_to_driver=False, logging_level=logging.ERROR)
+        else:
+            cpus = settings.cpus or max(os.cpu_count() or 1, needed)
+            check_room(cpus, torch.cuda.device_count(), training)
+            # This Ray is ours alone, on the loopback interface, and ends with the job.
+            os.environ.setdefault("RAY_AUTH_MODE", "disabled")
+            ray.init(num_cpus=cpus, include_dashboard=settings.dashboard, log_to_driver=False, logging_level=logging.ERROR)
+    resources = ray.cluster_resources()
+    check_room(int(resources.get("CPU", 0)), int(resources.get("GPU", 0)), training)
+
+
+def check_room(cpus: int, gpus: int, training: TrainingSettings) -> None:
+    """Raise UserError where the workers, and one CPU for the data, do not fit into `cpus` and `gpus`."""
+    needed = training.workers * training.cpus_per_worker + _CPUS_FOR_DATA
+    if needed > cpus:
+        raise UserError(
+            f"training.workers: {training.workers} workers of {training.cpus_per_worker} CPU and {_CPUS_FOR_DATA} CPU for reading data "
+            f"need {needed} CPUs, but Ray has {cpus}: use fewer workers, or raise --ray.cpus where Ray is started here"
+        )
+    if training.gpu and training.workers > gpus:
+        raise UserError(f"training.gpu: {training.workers} workers need as many GPUs, but Ray has {gpus}")
+
+
+def fit(job: TrainingJob, builder: BatchBuilder, title: str, started: float) -> None:
+    """Train on the cluster until the last step, restarting the worker group after failures.
+
+    Args:
+        job: what to do.
+        builder: reads the training data.
+        title: how the run is called on the screen.
+        started: `time.perf_counter()` when the command was given.
+
+    Raises:
+        RunFailed: training ended early; the message carries the first worker's error.
+    """
+    checkpoints = job.checkpoints
+    data = PlannedData(job.plan, builder, job.total_steps, checkpoints.next_step)
+    board = ProgressBoard.remote()  # type: ignore[attr-defined]
+    scaling = ScalingConfig(
+        num_workers=job.settings.workers,
+        use_gpu=job.settings.gpu,
+        resources_per_worker={"CPU": job.settings.cpus_per_worker} | ({"GPU": 1} if job.settings.gpu else {}),
+    )
+    trainer = TorchTrainer(
+        run_worker,
+        train_loop_config={"job": job, "board": board},
+        datasets={DATASET: ray.data.range(1)},  # the real data set is made by PlannedData, for the workers there are
+        dataset_config=data,
+        scaling_config=scaling,
+        torch_config=TorchConfig(backend="nccl" if job.settings.gpu else "gloo"),
+        run_config=RunConfig(
+            name="ray-train",
+            storage_path=_ray_storage(job),
+            failure_config=FailureConfig(max_failures=job.settings.max_failures),
+        ),
+    )
+    with ProgressDisplay(board, job.total_steps, title, started):
+        try:
+            trainer.fit()
+        except ray.train.TrainingFailedError as error:
+            raise RunFailed(_cause(error)) from None
+        finally:
+            ray.kill(board)
+
+
+def run_worker(config: dict[str, Any]) -> None:
+    """What Ray Train calls in every worker."""
+    job: TrainingJob = config["job"]
+    context = ray.train.get_context()
+    place = Place(context.get_world_rank(), context.get_world_size(), get_device())
+    if job.checkpoints.next_step() >= job.total_steps:
+        return
+    torch.set_num_threads(job.settings.cpus_per_worker)
+    finisher = BatchFinisher(job.image, job.decode_threads)
+    batches = iterate_batches(ray.train.get_dataset_shard(DATASET), finisher)
+    train(job, place, batches, report=config["board"].put.remote)
+
+
+def _ray_storage(job: TrainingJob) -> str:
+    """Where Ray Train keeps its own state; checkpoints and metrics are ours and lie in the run folder."""
+    return os.path.join(os.path.expanduser("~"), "ray_results") if job.folder.is_remote else os.path.abspath(job.folder.path(".ray"))
+
+
+def _cause(error: BaseException) -> str:
+    worker_failures = getattr(error, "worker_failures", None)
+    if worker_failures:
+        rank, failure = next(iter(sorted(worker_failures.items())))
+        return f"worker {rank}: {str(failure).strip()}"
+    return str(error).strip()
