@@ -9,6 +9,12 @@ import numpy as np
 from raysys.evaluation.markup import Markup, el
 from raysys.shards.languages import family, language_name
 
+LARGE_CELLS = 12
+"""Up to so many languages a heat map has room for a number in each cell."""
+
+PAGE_WIDTH = 980
+"""Pixels inside a card at full width; larger heat maps shrink their cells to fit."""
+
 
 @dataclass(frozen=True)
 class Curve:
@@ -17,9 +23,6 @@ class Curve:
     title: str
     steps: list[int]
     values: list[float]
-    note: str = ""
-    better: str = "down"
-    """Whether lower or higher values are better: `down` or `up`."""
 
 
 def line_chart(curve: Curve, width: int = 340, height: int = 190) -> Markup:
@@ -56,10 +59,8 @@ def line_chart(curve: Curve, width: int = 340, height: int = 190) -> Markup:
         parts.append([el("path", d=path(smooth), class_="curve")])
     end = float(smooth[-1])
     parts.append([el("circle", cx=x(steps[-1]), cy=y(end), r=3.2, class_="dot")])
-    parts.append([el("text", _number(float(values[-1]), 3), x=x(steps[-1]) + 7, y=y(end) + 4, class_="value")])
-    summary = (
-        f"{curve.title}: {_number(float(values[0]), 3)} at step {steps[0]:.0f}, {_number(float(values[-1]), 3)} at step {steps[-1]:.0f}"
-    )
+    parts.append([el("text", _value(float(values[-1])), x=x(steps[-1]) + 7, y=y(end) + 4, class_="value")])
+    summary = f"{curve.title}: {_value(float(values[0]))} at step {steps[0]:.0f}, {_value(float(values[-1]))} at step {steps[-1]:.0f}"
     return el("svg", parts, viewBox=f"0 0 {width} {height}", role="img", aria_label=summary, class_="chart")
 
 
@@ -86,7 +87,17 @@ def nice_ticks(low: float, high: float, count: int = 4) -> list[float]:
 
 
 def _number(value: float, digits: int = 2) -> str:
-    return f"{value:.{digits}g}" if 0 < abs(value) < 1000 else f"{value:.0f}"
+    if value == 0 or abs(value) >= 10 ** (digits - 1):
+        return f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:.1f}"
+    text = f"{value:.{digits}g}"
+    return text.replace("-", "−")
+
+
+def _value(value: float) -> str:
+    size = abs(value)
+    if 0 < size < 0.001:
+        return f"{value:.1e}".replace("-", "−")
+    return f"{value:,.{0 if size >= 100 else 1 if size >= 10 else 2 if size >= 1 else 3}f}".replace("-", "−")
 
 
 def by_family(languages: Sequence[str]) -> list[int]:
@@ -107,14 +118,14 @@ def heat_map(languages: Sequence[str], matrix: Sequence[Sequence[float | None]],
     """
     order = by_family(languages)
     count = len(order)
-    cell = 44 if count <= 12 else 26 if count <= 24 else 14
-    gap = 6 if cell > 20 else 4
     tags = [languages[i] for i in order]
     families = [family(tag) for tag in tags]
     breaks = np.cumsum([0] + [int(a != b) for a, b in zip(families[1:], families[:-1], strict=True)])
     names = [language_name(tag) for tag in tags]
-    left = 100 + int(6.6 * max(len(name) for name in names)) + 12
-    top = 34 if cell > 20 else 46
+    left = 112 + int(6.6 * max(len(name) for name in names))
+    gap = 6 if count <= LARGE_CELLS else 4
+    cell = 44 if count <= LARGE_CELLS else int(min(26, max(13, (PAGE_WIDTH - left - gap * breaks[-1]) / count)))
+    top = 34 if count <= LARGE_CELLS else 16 + int(7 * max(len(tag) for tag in tags))
     place = [i * cell + int(breaks[i]) * gap for i in range(count)]
     known = [v for row in matrix for v in row if v is not None]
     high = max(known, default=0.0) or 1.0
@@ -124,7 +135,7 @@ def heat_map(languages: Sequence[str], matrix: Sequence[Sequence[float | None]],
         if r == 0 or families[r] != families[r - 1]:
             parts.append(el("text", families[r], x=0, y=y + cell * 0.5 + 4, class_="family"))
         parts.append(el("text", names[r], x=left - 10, y=y + cell * 0.5 + 4, text_anchor="end", class_="label"))
-        if cell > 20:
+        if count <= LARGE_CELLS:
             parts.append(el("text", tags[r], x=left + place[r] + cell / 2, y=top - 10, text_anchor="middle", class_="label"))
         else:
             turn = f"translate({left + place[r] + cell / 2 + 4} {top - 6}) rotate(-90)"
@@ -138,8 +149,8 @@ def heat_map(languages: Sequence[str], matrix: Sequence[Sequence[float | None]],
             text = el("title", f"{names[r]} → {names[c]}: {value:.3f}")
             shade = round(0.04 + 0.96 * value / high, 3)
             parts.append(el("g", text, el("rect", **box, class_="heat", fill_opacity=shade)))
-            if cell > 40:
-                ink = "on-heat strong" if shade > 0.55 else "on-heat"
+            if count <= LARGE_CELLS:
+                ink = "on-heat strong" if shade > 0.66 else "on-heat"
                 label = _share(value)
                 parts.append(el("text", label, x=left + place[c] + cell / 2, y=y + cell / 2 + 4, text_anchor="middle", class_=ink))
     side = place[-1] + cell
@@ -172,12 +183,14 @@ def _legend(x: int, y: int, width: int, high: float, chance: float | None) -> li
         )
         for i in range(steps)
     ]
-    parts.append(el("text", "0", x=x, y=y + 22, class_="tick"))
     parts.append(el("text", _share(high), x=x + width, y=y + 22, text_anchor="end", class_="tick"))
     if chance is not None and 0 < chance < high:
         at = round(x + width * chance / high, 1)
         parts.append(el("line", x1=at, x2=at, y1=y - 3, y2=y + 11, class_="chance-mark"))
-        parts.append(el("text", f"chance {_share(chance)}", x=max(at, x + 36), y=y + 22, text_anchor="start", class_="tick"))
+        near = at - x < 40
+        parts.append(
+            el("text", f"chance {_share(chance)}", x=x if near else at, y=y + 22, text_anchor="start" if near else "middle", class_="tick")
+        )
     return parts
 
 

@@ -13,8 +13,8 @@ POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 def write_report(data: ReportData) -> str:
     """The report as HTML text (UTF-8 when stored)."""
-    parts = [(name, title, body) for name, title, body in sections.build(data) if body]
-    links = [el("a", title, href=f"#{name}") for name, title, _ in parts]
+    parts = [part for part in sections.build(data) if part[-1]]
+    links = [el("a", short, href=f"#{anchor}") for anchor, short, _, _ in parts]
     body = el(
         "body",
         el(
@@ -29,7 +29,7 @@ def write_report(data: ReportData) -> str:
             ),
         ),
         el("nav", el("div", links), aria_label="Parts of this report") if len(links) > 1 else None,
-        el("main", [el("section", el("h2", title), content, id=name) for name, title, content in parts]),
+        el("main", [el("section", el("h2", heading), content, id=anchor) for anchor, _, heading, content in parts]),
         el("footer", "Written by raysys. This page holds all of its pictures and loads nothing."),
     )
     head = el(

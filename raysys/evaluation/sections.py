@@ -1,24 +1,25 @@
 """The parts of a report, each from plain data to HTML."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from raysys.evaluation.examples import Retrieved, Side, TransitiveMatch, TranslationExample
-from raysys.evaluation.figures import Curve, heat_map, line_chart
-from raysys.evaluation.markup import Markup, el, picture
+from raysys.evaluation.figures import LARGE_CELLS, Curve, heat_map, line_chart
+from raysys.evaluation.markup import Markup, el, escape, join, picture
 from raysys.evaluation.report_data import ReportData
-from raysys.evaluation.table import CHANCE, SPLIT_NAMES, Column, ScoreTable, format_score, score_table
+from raysys.evaluation.table import CHANCE, Column, ScoreTable, format_score, score_table, split_name
 from raysys.shards.languages import language_name
 
-Part = tuple[str, str, list[Markup]]
+Part = tuple[str, str, str, list[Markup]]
 MOST_BAD_SAMPLES = 50
 
 METRIC_NAMES = {
     "eval/translation_R@1": "Translation R@1",
     "eval/translation_R@1_both_seen": "R@1, both strings seen, never together",
     "eval/translation_R@1_non_latin_to_en": "R@1, non-Latin → English",
-    "eval/sentence_translation": "Share in top M − 1",
+    "eval/sentence_translation": "Share in top M − 1",
     "eval/text_to_image_R@1": "Text → image R@1",
 }
 TERM_NAMES = {
@@ -47,17 +48,17 @@ KINDS = {
 
 
 def build(data: ReportData) -> list[Part]:
-    """(anchor, heading, content) of every part; content is empty where there is nothing to show."""
+    """(anchor, short name, heading, content) of every part; content is empty where there is nothing to show."""
     return [
-        ("scores", "Scores", _scores(data)),
-        ("training", "Training", _training(data)),
-        ("languages", "From language to language", _languages(data)),
-        ("translations", "Nearest translations", _translations(data)),
-        ("matches", "What ties the languages together", _matches(data)),
-        ("failures", "Where it fails", _failures(data)),
-        ("data", "Data", _data(data)),
-        ("settings", "Settings", _settings(data)),
-        ("reproduce", "How to reproduce", _reproduce(data)),
+        ("scores", "Scores", "Scores", _scores(data)),
+        ("training", "Training", "Training", _training(data)),
+        ("languages", "Languages", "From language to language", _languages(data)),
+        ("translations", "Translations", "Nearest translations", _translations(data)),
+        ("matches", "Matches", "What ties the languages together", _matches(data)),
+        ("failures", "Failures", "Where it fails", _failures(data)),
+        ("data", "Data", "Data", _data(data)),
+        ("settings", "Settings", "Settings", _settings(data)),
+        ("reproduce", "Reproduce", "How to reproduce", _reproduce(data)),
     ]
 
 
@@ -65,8 +66,14 @@ def _note(*text: object) -> Markup:
     return el("p", *text, class_="note")
 
 
-def _split_name(split: str) -> str:
-    return SPLIT_NAMES.get(split, split)
+def _named(name: str) -> Markup:
+    """A name in which `L_t` and its like get their index lowered."""
+    return Markup(re.sub(r"\bL_([a-z])\b", r"L<sub>\1</sub>", escape(name)))
+
+
+def _title(split: str) -> str:
+    name = split_name(split)
+    return name[:1].upper() + name[1:]
 
 
 # --- scores ---------------------------------------------------------------------------------------------------------------
@@ -88,12 +95,12 @@ def tiles(data: ReportData) -> Markup | None:
         lines = [el("span", el("b", f"{value / by_chance:,.0f} ×"), f" chance ({format_score(by_chance)})")] if by_chance else []
         rival = data.results.get(data.rival, {}).get(split, {}).get("metrics", {}).get(metric)
         if rival:
-            lines.append(el("span", el("b", f"{value / rival:.2f} ×"), f" {data.rival} ({format_score(rival)})"))
+            lines.append(el("span", el("b", f"{value / rival:.2f} ×"), " ", _named(data.rival), f" ({format_score(rival)})"))
         cards.append(
             el(
                 "div",
                 el("div", METRIC_NAMES.get(metric, metric), class_="what"),
-                el("div", _split_name(split), class_="where"),
+                el("div", split_name(split), class_="where"),
                 el("div", format_score(value), class_="figure"),
                 el("div", lines, class_="versus"),
                 class_="card tile",
@@ -109,8 +116,8 @@ def _scores(data: ReportData) -> list[Markup]:
     splits = list(dict.fromkeys(column.split for column in table.columns))
     explained = _note(
         "R@1 is the share of sentences whose nearest sentence in another language is its translation, averaged over ordered pairs "
-        "of languages. “Share in top M − 1” ranks the sentences of all M − 1 other languages together and counts the true translations "
-        "among the first M − 1. "
+        "of languages. “Share in top M − 1” ranks the sentences of all M − 1 other languages together and counts the true translations "
+        "among the first M − 1. "
         "Ties count with the expected value of a random order. Bars share one scale within a column."
     )
     return [explained, *(_split_table(data, table, split) for split in splits)]
@@ -126,7 +133,7 @@ def _split_table(data: ReportData, table: ScoreTable, split: str) -> Markup:
     body = [
         el(
             "tr",
-            el("th", system, scope="row"),
+            el("th", _named(system), scope="row"),
             [_bar(value, top, _heading(c)) for value, top, (_, c) in zip(values, tops, shown, strict=True)],
             class_="this" if system == data.this else "floor" if system == CHANCE else None,
         )
@@ -135,7 +142,7 @@ def _split_table(data: ReportData, table: ScoreTable, split: str) -> Markup:
     note = " · ".join(part for part in (size, data.split_notes.get(split, ""), _lacking(result)) if part)
     return el(
         "div",
-        el("h3", _split_name(split)[:1].upper() + _split_name(split)[1:]),
+        el("h3", _title(split)),
         _note(note),
         el("div", el("table", el("thead", head), el("tbody", body), class_="scores"), class_="scroll"),
         class_="card split",
@@ -183,28 +190,53 @@ def _curve(data: ReportData, name: str) -> Markup | None:
     fallback = name.removeprefix("train/").removeprefix("eval/").removeprefix("loss_").replace("_", " ")
     title, note = TERM_NAMES.get(name, (fallback[:1].upper() + fallback[1:], "validation" if name.startswith("eval/") else ""))
     chart = line_chart(Curve(title, [s for s, _ in points], [v for _, v in points]))
-    return el("div", el("h3", title), el("div", note or Markup("&nbsp;"), class_="tag"), chart, class_="card")
+    return el("div", el("h3", title), el("div", _named(note) or Markup("&nbsp;"), class_="tag"), chart, class_="card")
 
 
 # --- languages ------------------------------------------------------------------------------------------------------------
 
 
 def _languages(data: ReportData) -> list[Markup]:
-    maps = []
+    maps: list[Markup] = []
     for split, result in data.results.get(data.this, {}).items():
         matrix = result.get("matrices", {}).get("recall@1")
-        if matrix:
-            figure = heat_map(result["languages"], matrix, result["chance"].get("eval/translation_R@1"))
-            title = _split_name(split)
-            maps.append(
-                el("div", el("h3", title[:1].upper() + title[1:]), el("div", figure, class_="scroll", tabindex="0"), class_="card split")
-            )
+        if not matrix:
+            continue
+        figure = heat_map(result["languages"], matrix, result["chance"].get("eval/translation_R@1"))
+        shown = el(
+            "div",
+            el("div", figure, class_="scroll", tabindex="0", role="region", aria_label=f"Heat map, {split_name(split)}"),
+            _extremes(result["languages"], matrix),
+            class_="map" if len(result["languages"]) <= LARGE_CELLS else "map wide",
+        )
+        if maps:
+            maps.append(el("details", el("summary", _title(split)), el("div", shown)))
+        else:
+            maps.append(el("div", el("h3", _title(split)), shown, class_="card split"))
     if not maps:
         return []
     return [
-        _note("Recall@1 by query language (rows) and target language (columns), families together. Hover a cell for its value."),
+        _note("Recall@1 by query language (rows) and target language (columns), families together. Point at a cell for its value."),
         *maps,
     ]
+
+
+def _extremes(languages: Sequence[str], matrix: Sequence[Sequence[float | None]], count: int = 5) -> Markup:
+    """The easiest and the hardest directions in words."""
+    cells = [(value, languages[i], languages[j]) for i, row in enumerate(matrix) for j, value in enumerate(row) if value is not None]
+    cells.sort(key=lambda cell: -cell[0])
+    count = min(count, len(cells) // 2)
+
+    def listed(title: str, chosen: Sequence[tuple[float, str, str]]) -> Markup:
+        rows = [
+            el("tr", el("td", f"{language_name(a)} → {language_name(b)}"), el("td", format_score(value), class_="number"))
+            for value, a, b in chosen
+        ]
+        return el("div", el("h4", title), el("table", el("tbody", rows)))
+
+    if not count:
+        return Markup("")
+    return el("div", listed("Easiest directions", cells[:count]), listed("Hardest directions", cells[::-1][:count]), class_="extremes")
 
 
 # --- examples -------------------------------------------------------------------------------------------------------------
@@ -247,7 +279,7 @@ def _found(found: Retrieved) -> Markup:
         _mark(found.right),
         picture(found.image, f"Picture that belongs to: {found.text}", size=80),
         el("div", el("div", language_name(found.language), class_="tag"), _said(found.text, found.language, "text")),
-        el("div", f"{found.similarity:.2f}", class_="similarity", title="similarity β"),
+        el("div", _signed(found.similarity), class_="similarity", title="similarity β"),
         expected,
     )
 
@@ -257,7 +289,7 @@ def _translations(data: ReportData) -> list[Markup]:
     for split, examples in data.translations.items():
         if examples:
             cards = [el("article", _query(e), el("ul", [_found(f) for f in e.retrieved], class_="found"), class_="card") for e in examples]
-            parts += [el("h3", _split_name(split)[:1].upper() + _split_name(split)[1:], class_="kind"), _tally(examples)]
+            parts += [el("h3", _title(split), class_="kind"), _tally(examples)]
             parts.append(el("div", cards, class_="grid examples", style="margin-bottom:26px"))
     if not parts:
         return []
@@ -281,8 +313,11 @@ def _matches(data: ReportData) -> list[Markup]:
     parts = [
         _note(
             "No translation is given in training. Two captions of different languages count as alike as far as α says: the product of "
-            f"how well each caption fits its image (α^x) and how alike the images are (α^v), less a margin of {data.margin:g}. "
-            "β is what the trained encoder then says of the two captions alone."
+            "how well each caption fits its image (",
+            _symbol("α^x"),
+            ") and how alike the images are (",
+            _symbol("α^v"),
+            f"), less a margin of {data.margin:g}. β is what the trained encoder then says of the two captions alone.",
         )
     ]
     for kind, (title, explained) in KINDS.items():
@@ -324,13 +359,19 @@ def _match(match: TransitiveMatch) -> Markup:
 
 def _edge(direction: str, name: str, value: float, low: bool) -> Markup:
     strength = f"--w:{max(0.15, min(1.0, value)):.2f}"
+    label = el("span", _symbol(name), f" {_signed(value)}")
+    return el("div", label, class_=f"edge {direction}" + (" low" if low else ""), style=strength)
+
+
+def _symbol(name: str) -> Markup:
+    """`α^x` with its index raised."""
     base, _, raised = name.partition("^")
-    return el(
-        "div",
-        el("span", base, el("sup", raised) if raised else None, f" {value:.2f}"),
-        class_=f"edge {direction}" + (" low" if low else ""),
-        style=strength,
-    )
+    return join([base, el("sup", raised) if raised else None])
+
+
+def _signed(value: float) -> str:
+    text = f"{value:.2f}"
+    return "0.00" if text == "-0.00" else text.replace("-", "−")
 
 
 def _failures(data: ReportData) -> list[Markup]:
@@ -345,37 +386,22 @@ def _failures(data: ReportData) -> list[Markup]:
 
 def _failure(example: TranslationExample) -> Markup:
     found = example.retrieved[0]
-    name = language_name(found.language)
-    sides = [
-        (
-            "no",
-            picture(found.image, f"Picture that belongs to: {found.text}", size=128),
-            f"Found in {name}",
-            found.text,
-            f"β {found.similarity:.2f}",
-        ),
-        (
-            "yes",
-            picture(example.image, f"Picture that belongs to: {found.expected}", size=128),
-            f"Right, at place {found.expected_rank:,} of {found.candidates:,}",
-            found.expected,
-            f"β {found.expected_similarity:.2f}",
-        ),
+    place = f"right, at place {found.expected_rank:,} of {found.candidates:,}"
+    lines = [
+        (False, found.image, f"found in {language_name(found.language)}", found.text, found.similarity),
+        (True, example.image, place, found.expected, found.expected_similarity),
     ]
-    pair = [
+    rows = [
         el(
-            "div",
-            shown,
-            el(
-                "div",
-                el("div", label, class_="tag"),
-                _said(text, found.language, "text"),
-                el("div", _mark(mark == "yes"), f" {number}", class_="similarity"),
-            ),
+            "li",
+            _mark(right),
+            picture(image, f"Picture that belongs to: {text}", size=80),
+            el("div", el("div", label, class_="tag"), _said(text, found.language, "text")),
+            el("div", _signed(similarity), class_="similarity", title="similarity β"),
         )
-        for mark, shown, label, text, number in sides
+        for right, image, label, text, similarity in lines
     ]
-    return el("article", _query(example), el("div", pair, class_="against"), class_="card worst")
+    return el("article", _query(example), el("ul", rows, class_="found"), class_="card")
 
 
 # --- data, settings, commands ---------------------------------------------------------------------------------------------

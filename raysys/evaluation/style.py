@@ -45,9 +45,10 @@ section{padding:44px 0 4px;scroll-margin-top:30px}
   min-width:0}
 .grid{display:grid;gap:16px}
 .tiles{grid-template-columns:repeat(auto-fit,minmax(210px,1fr));margin:26px 0 0}
+.tile{display:flex;flex-direction:column}
 .tile .what{font-size:14px;font-weight:600}
 .tile .where{font-size:13px;color:var(--soft)}
-.tile .figure{font-size:38px;font-weight:660;letter-spacing:-.03em;line-height:1.1;margin:12px 0 8px;
+.tile .figure{font-size:38px;font-weight:660;letter-spacing:-.03em;line-height:1.1;margin:auto 0 8px;padding-top:12px;
   font-variant-numeric:tabular-nums}
 .tile .versus{font-size:13px;color:var(--soft);display:grid;gap:1px}
 .tile b{color:var(--ink);font-weight:600}
@@ -74,6 +75,7 @@ th:last-child,td:last-child{padding-right:0}
 .split .note{margin:0 0 10px}
 .charts{grid-template-columns:repeat(auto-fill,minmax(min(100%,300px),1fr))}
 .chart{display:block;width:100%;height:auto;margin-top:8px}
+sub,sup{font-size:.72em;line-height:0}
 svg text{fill:var(--ink);font:12px system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans",Arial,sans-serif}
 svg .tick{fill:var(--faint);font-size:11px;font-variant-numeric:tabular-nums}
 svg .value{font-weight:600;font-variant-numeric:tabular-nums}
@@ -81,6 +83,15 @@ svg .grid{stroke:var(--rule)}
 svg .curve{fill:none;stroke:var(--accent);stroke-width:2;stroke-linejoin:round;stroke-linecap:round}
 svg .curve.raw{stroke-width:1;opacity:.28}
 svg .dot{fill:var(--accent)}
+.map{display:grid;grid-template-columns:auto minmax(170px,1fr);gap:20px 34px;align-items:start}
+.map.wide{grid-template-columns:minmax(0,1fr)}
+.map.wide .extremes{grid-template-columns:repeat(auto-fit,minmax(240px,1fr));gap:22px 44px;padding-top:0}
+.map .scroll{min-width:0}
+.map .heat-map{margin-top:8px}
+.extremes{display:grid;gap:22px;padding-top:26px;font-size:14px}
+.extremes table{font-size:14px}
+.extremes td{padding:5px 0}
+h4{margin:0 0 4px;font-size:13px;font-weight:600;color:var(--soft)}
 .heat-map{display:block;max-width:none}
 svg .heat{fill:var(--heat)}
 svg .none{fill:var(--wash)}
@@ -114,7 +125,7 @@ svg .chance-mark{stroke:var(--wrong);stroke-width:2}
 .matches{grid-template-columns:repeat(auto-fill,minmax(min(100%,440px),1fr));margin-bottom:22px}
 .kind{margin:0 0 3px;font-size:16px}
 .kind+.note{margin-bottom:12px}
-.match{display:grid;grid-template-columns:minmax(0,1fr) 108px minmax(0,1fr);align-items:center}
+.match{display:grid;grid-template-columns:minmax(0,1fr) 108px minmax(0,1fr);align-items:center;align-content:start}
 .match .picture{max-width:132px;margin:0 auto}
 .edge{position:relative;display:flex;align-items:center;justify-content:center;font-size:13px;
   font-variant-numeric:tabular-nums}
@@ -132,13 +143,9 @@ svg .chance-mark{stroke:var(--wrong);stroke-width:2}
 .alpha{text-align:center;font-size:13px;color:var(--soft)}
 .alpha b{display:block;font-size:21px;font-weight:650;color:var(--ink);font-variant-numeric:tabular-nums;
   line-height:1.2}
-.words{text-align:center;min-width:0}
-.words .sentence{font-size:16px}
-.against{display:grid;grid-template-columns:1fr 1fr;gap:16px}
-.against>div{display:grid;grid-template-columns:64px minmax(0,1fr);gap:12px;align-items:center;margin-top:14px}
-.against .picture{width:64px}
-.against .text{font-weight:540}
-.worst .query{grid-template-columns:64px 1fr}
+.words{text-align:center;min-width:0;align-self:start}
+.words~.edge,.words+.edge{align-self:start;margin-top:14px}
+.words .sentence{font-size:16px;hyphens:auto}
 details{background:var(--card);border:1px solid var(--rule);border-radius:12px;margin:0 0 12px}
 summary{cursor:pointer;padding:13px 20px;font-weight:560;font-size:15px}
 details>div{padding:2px 20px 18px}
@@ -151,9 +158,11 @@ main,header>div,nav>div,footer{padding-left:16px;padding-right:16px}
 header{padding:32px 0 20px}
 section{padding-top:34px}
 .lead{font-size:16.5px}
+.map{grid-template-columns:minmax(0,1fr)}
+.extremes{grid-template-columns:1fr;padding-top:0}
 .card{padding:15px 15px}
 .tiles{grid-template-columns:1fr 1fr;gap:10px}
-.tile .figure{font-size:29px;margin:8px 0 6px}
+.tile .figure{font-size:29px;padding-top:8px}
 .facts{gap:5px 20px}
 .scores{min-width:0;table-layout:auto}
 .scores thead{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}
@@ -161,11 +170,10 @@ section{padding-top:34px}
   border-bottom:1px solid var(--rule)}
 .scores tbody tr:last-child{border-bottom:0}
 .scores th[scope=row]{grid-column:1/-1}
-.scores td,.scores th{border:0!important;padding:0}
+.scores td,.scores th{border:0!important;padding:0;align-self:end}
 .scores td::before{content:attr(data-label);display:block;font-size:11.5px;font-weight:400;line-height:1.2;
   color:var(--faint)}
 .match{grid-template-columns:minmax(0,1fr) 84px minmax(0,1fr)}
-.against{grid-template-columns:1fr;gap:0}
 .query{grid-template-columns:76px 1fr;gap:13px}
 .sentence{font-size:17.5px}
 }

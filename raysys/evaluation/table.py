@@ -12,6 +12,12 @@ SPLIT_NAMES = {
 }
 
 
+def split_name(split: str) -> str:
+    """A test split for readers: `emoji/test-seen` → `emoji: seen concepts, unseen style`."""
+    data, _, name = split.rpartition("/")
+    return f"{data}: {SPLIT_NAMES.get(name, name)}" if data else SPLIT_NAMES.get(name, name)
+
+
 @dataclass(frozen=True)
 class Column:
     """One score of one split: `metric` is its name in the results, `label` its heading."""
@@ -84,7 +90,8 @@ def render(table: ScoreTable) -> str:
     for split in dict.fromkeys(column.split for column in table.columns):
         shown = [(i, column) for i, column in enumerate(table.columns) if column.split == split]
         widths = [max(len(column.label), 5) for _, column in shown]
-        lines = [f"{split}" + (f"  ({SPLIT_NAMES[split]})" if SPLIT_NAMES.get(split, split) != split else "")]
+        last = split.rpartition("/")[2]
+        lines = [split + (f"  ({SPLIT_NAMES[last]})" if SPLIT_NAMES.get(last, last) != last else "")]
         lines.append("  " + " " * name + "".join(f"  {column.label:>{w}}" for (_, column), w in zip(shown, widths, strict=True)))
         for system, values in table.rows:
             cells = "".join(f"  {format_score(values[i]):>{w}}" for (i, _), w in zip(shown, widths, strict=True))
