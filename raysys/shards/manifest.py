@@ -280,8 +280,10 @@ def _index_all(storage: Storage, folder: str, entries: list[Entry]) -> Iterator[
     ray = sys.modules.get("ray")
     if ray is not None and ray.is_initialized() and len(work) > 1:
         task = ray.remote(num_cpus=1)(index_shard)
+        references = [task.remote(*arguments) for arguments in work]
         try:
-            yield from ray.get([task.remote(*arguments) for arguments in work])
+            for reference in references:
+                yield ray.get(reference)
         except ray.exceptions.RayTaskError as error:
             raise error.cause from None  # the sentence itself, not a traceback from another process
         return

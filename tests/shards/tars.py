@@ -38,6 +38,12 @@ def tar(members: Iterable[tuple[str, bytes]], layout: int = tarfile.PAX_FORMAT) 
     return buffer.getvalue()
 
 
+def without_end(data: bytes) -> bytes:
+    """A tar that was cut after its last member, whose content must not end with zeros."""
+    length = len(data.rstrip(b"\0"))
+    return data[: -(-length // 512) * 512]
+
+
 def pairs(numbers: Iterable[int]) -> list[tuple[str, bytes]]:
     """Members of samples with an image and a json each."""
     return [member for n in numbers for member in ((f"s{n:03}.json", text(n)), (f"s{n:03}.png", picture(n)))]

@@ -14,7 +14,7 @@ from raysys.shards.tar import ShardError
 from raysys.shards.writer import write_shards
 from raysys.storage import Entry, Storage, join
 from tests.object_store import environment
-from tests.shards.tars import pairs, picture, samples, tar, text
+from tests.shards.tars import pairs, picture, samples, tar, text, without_end
 
 
 @pytest.fixture
@@ -213,7 +213,7 @@ def test_faulty_samples_are_named_and_the_others_stay(tmp_path, members):
 def _damaged_folder(tmp_path):
     good = tar(pairs(range(5)))
     (tmp_path / "000000.tar").write_bytes(good)
-    (tmp_path / "000001.tar").write_bytes(tar(pairs(range(10, 15)))[:-10240])
+    (tmp_path / "000001.tar").write_bytes(without_end(tar(pairs(range(10, 15)))))
     bad = bytearray(tar(pairs(range(20, 25))))
     bad[_header_of(bytes(bad), "s022.png")] ^= 1
     (tmp_path / "000002.tar").write_bytes(bad)

@@ -1,0 +1,119 @@
+"""jobs/shards.py as a person calls it."""
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from raysys.errors import run_job
+from raysys.shards.writer import write_shards
+from raysys.storage import Storage
+from tests.object_store import environment
+from tests.shards.tars import pairs, samples, tar, without_end
+
+PROGRAM = Path(__file__).parents[2] / "jobs/shards.py"
+
+
+@pytest.fixture
+def job(capsys):
+    """Call the job with a command line: (exit code, standard output, standard error)."""
+    spec = importlib.util.spec_from_file_location("shards_job", PROGRAM)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as end:
+            run_job(lambda: module.main(list(arguments)))
+        written = capsys.readouterr()
+        return int(end.value.code or 0), written.out, written.err
+
+    return call
+
+
+@pytest.fixture
+def data(tmp_path):
+    """Two data sets beneath one folder."""
+    write_shards(samples(10), str(tmp_path / "data/train"), 2, Storage())
+    write_shards(samples(4), str(tmp_path / "data/test"), 1, Storage())
+    return tmp_path / "data"
+
+
+def test_index_inspect_and_validate(data, job):
+    code, out, err = job("index", str(data))
+    assert (code, err) == (0, "")
+    first, second = out.splitlines()
+    assert first.startswith(f"{data}/test: 1 shards, 4 samples, ")
+    assert second.startswith(f"{data}/train: 2 shards, 10 samples, ")
+    assert "fingerprint" in first
+    assert (data / "train/manifest.parquet").exists()
+
+    code, out, _ = job("inspect", str(data))
+    assert code == 0
+    assert "German" in out
+    assert f"contact sheet: {data}/contact-sheet.html" in out
+    assert (data / "contact-sheet.html").read_text().count("<figure>") == 14
+
+    assert job("validate", str(data)) == (0, "no faults in 2 data sets\n", "")
+
+
+def test_faults_end_with_code_1(data, job):
+    (data / "train/000001.tar").write_bytes(without_end(tar(pairs([1, 3]))))
+    code, out, _ = job("validate", str(data))
+    assert code == 1
+    fault, total = out.splitlines()
+    assert fault.startswith(f"{data}/train/000001.tar, byte ")
+    assert total == "1 fault in 2 data sets"
+
+    code, out, _ = job("index", str(data))
+    assert code == 1
+    assert (data / "test/manifest.parquet").exists()
+    assert not (data / "train/manifest.parquet").exists()
+    assert f"{data}/train: not indexed: {data}/train/000001.tar, byte " in out
+    code, out, _ = job("index", str(data), "--on-damage", "skip")
+    assert code == 0
+    assert "the rest of the shard is left out" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["index", "nowhere"], "error: the folder nowhere does not exist"),
+        (["index", "gs://x"], "gs://"),
+        ([], "required"),
+        (["polish", "x"], "invalid choice"),
+        (["inspect", ".", "--samples", "0"], "1 or more"),
+    ],
+)
+def test_bad_use_ends_with_code_2(job, arguments, message):
+    code, _, err = job(*arguments)
+    assert code == 2
+    assert message in err
+
+
+def test_as_a_process_of_its_own(data):
+    def run(*arguments: str) -> tuple[int, str, str]:
+        done = subprocess.run([sys.executable, str(PROGRAM), *arguments], capture_output=True, text=True, timeout=120, check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    assert run("validate", str(data)) == (0, "no faults in 2 data sets\n", "")
+    assert run("validate", f"{data}/nowhere") == (2, "", f"error: the folder {data}/nowhere does not exist\n")
+
+
+def test_on_an_object_store(object_store, job):
+    uri = f"{object_store.bucket_uri}/job"
+    write_shards(samples(4), f"{uri}/train", 1, Storage())
+    with environment(**object_store.reader.environment):
+        code, _, err = job("index", uri)
+        assert code == 2
+        assert "access refused" in err
+    assert job("index", uri)[0] == 0
+    assert job("validate", uri, "--endpoint", object_store.endpoint)[0] == 0
+    assert job("inspect", uri)[0] == 0
+    assert Storage().exists(f"{uri}/contact-sheet.html")
+    code, _, err = job("index", "s3://no-such-bucket/x")
+    assert code == 2
+    assert "no-such-bucket" in err
