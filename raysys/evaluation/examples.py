@@ -7,10 +7,10 @@ from typing import Literal
 import numpy as np
 import torch
 
+from raysys.evaluation.naming import script
 from raysys.evaluation.ranking import similarities, unit_vectors
 from raysys.evaluation.scores import EncodedItems, Item
 from raysys.objectives.transitive import transitive_similarity
-from raysys.shards.languages import script
 
 Image = bytes | None
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from raysys.evaluation.markup import Markup, el
-from raysys.shards.languages import family, language_name
+from raysys.evaluation.naming import family, language_name
 
 LARGE_CELLS = 12
 """Up to so many languages a heat map has room for a number in each cell."""

@@ -8,9 +8,9 @@ from typing import Any
 from raysys.evaluation.examples import Retrieved, Side, TransitiveMatch, TranslationExample
 from raysys.evaluation.figures import LARGE_CELLS, Curve, heat_map, line_chart
 from raysys.evaluation.markup import Markup, el, escape, join, picture
+from raysys.evaluation.naming import language_name
 from raysys.evaluation.report_data import ReportData
 from raysys.evaluation.table import CHANCE, Column, ScoreTable, format_score, score_table, split_name
-from raysys.shards.languages import language_name
 
 Part = tuple[str, str, str, list[Markup]]
 MOST_BAD_SAMPLES = 50

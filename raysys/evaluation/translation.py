@@ -7,8 +7,8 @@ import numpy as np
 import torch
 
 from raysys.evaluation import chance
+from raysys.evaluation.naming import script
 from raysys.evaluation.ranking import codes, expected_hits, similarities, unit_vectors
-from raysys.shards.languages import script
 
 KS = (1, 5, 10)
 

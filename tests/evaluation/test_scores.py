@@ -116,3 +116,9 @@ def test_table_puts_chance_first_and_splits_apart():
     assert [line.split()[-1] for line in text.splitlines() if line.startswith("  untrained")] == ["1.000", "–"]
     assert [line.split()[-1] for line in text.splitlines() if line.startswith("  chance")] == [".167", ".167"]
     assert max(map(len, text.splitlines())) <= 100
+
+
+def test_labels_that_are_no_language_tags_are_scored_too():
+    result = evaluate(Oracle(), [Item(str(i).encode(), {"first half": [f"x-{i}"], "2": [f"y-{i}"]}) for i in range(3)])
+    assert result["metrics"]["eval/first half/translation_R@1"] == 1.0
+    assert "eval/translation_R@1_non_latin_to_latin" not in result["metrics"]
