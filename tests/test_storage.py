@@ -1,5 +1,6 @@
 """Local disk and a real S3 server behind one door."""
 
+import functools
 import http.server
 import pickle
 import threading
@@ -78,6 +79,18 @@ def test_large_objects_travel_in_parts(place, tmp_path):
     assert storage.size(join(folder, "large")) == len(data)
     assert storage.read(join(folder, "large"), len(data) - 20, 20) == data[-20:]
     storage.delete(folder, recursive=True)
+
+
+def test_long_listings_come_in_pages(object_store, tmp_path):
+    storage = Storage()
+    folder = f"{object_store.bucket_uri}/{tmp_path.name}"
+    for name in ("a", "b/c", "d", "e", "f"):
+        storage.write(join(folder, name), b"x")
+    client = storage._s3._client
+    client.list_objects_v2 = functools.partial(client.list_objects_v2, MaxKeys=2)
+    assert [entry.uri for entry in storage.list(folder)] == [join(folder, name) for name in ("a", "b/c", "d", "e", "f")]
+    storage.delete(folder, recursive=True)
+    assert not Storage().exists(folder)
 
 
 def test_short_reads_are_errors(place):

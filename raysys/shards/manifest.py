@@ -25,11 +25,10 @@ import pyarrow.parquet as pq
 
 from raysys.errors import UserError
 from raysys.shards.index import SCHEMA, ShardIndex, index_shard
+from raysys.shards.sample import MANIFEST_NAME as NAME
 from raysys.shards.tar import ShardError
 from raysys.storage import Entry, Storage, StorageError, is_remote, join
 
-NAME = "manifest.parquet"
-"""Of the file beside the shards."""
 _FORMAT = 1
 _METADATA = b"raysys.shards"
 
@@ -220,12 +219,15 @@ def find_datasets(storage: Storage, uri: str) -> list[str]:
 
 
 def gaps(names: list[str]) -> list[tuple[str, str]]:
-    """(shard after the gap, what is missing) where the numbers in shards' names leave some out; nothing for other names."""
+    """(shard after the gap, what is missing) where the numbers in shards' names leave some out; nothing for other names.
+
+    Where the numbers begin proves nothing: a folder may hold a part of a larger set.
+    """
     numbers = {name: int(name.removesuffix(".tar")) for name in names if re.fullmatch(r"[0-9]+\.tar", name)}
-    if len(numbers) != len(names) or len({len(name) for name in names}) != 1:
+    if not names or len(numbers) != len(names) or len({len(name) for name in names}) > 1:
         return []
     found = []
-    expected = min(0, *numbers.values())
+    expected = min(numbers.values())
     for name, number in sorted(numbers.items(), key=lambda item: item[1]):
         if number > expected:
             width = len(name) - len(".tar")

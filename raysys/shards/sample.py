@@ -16,6 +16,9 @@ from raysys.shards.languages import normalise_language
 IMAGE_EXTENSIONS = ("jpg", "jpeg", "png", "webp", "gif", "bmp", "tif", "tiff")
 """Extensions under which an image may lie; the format itself is recognised by content."""
 
+MANIFEST_NAME = "manifest.parquet"
+"""Name of the file beside the shards that lists their samples."""
+
 ALIGNMENTS = ("strict", "weak", "none")
 """How closely the captions of one image agree: translations, descriptions of the same picture, or unrelated."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from webdataset import TarWriter
 
 from raysys.errors import UserError
-from raysys.shards.sample import IMAGE_EXTENSIONS, Sample
+from raysys.shards.sample import IMAGE_EXTENSIONS, MANIFEST_NAME, Sample
 from raysys.storage import Storage, join
 
 
@@ -50,6 +50,7 @@ def write_shards(samples: Iterable[Sample], folder_uri: str, shards: int, storag
             raise UserError(f"there is nothing to write into {folder_uri}: the data set gave no samples")
         open_files.close()
         names = [shard_name(number) for number in range(len(writers))]
+        storage.delete(join(folder_uri, MANIFEST_NAME))  # first: it must never describe other shards than those beside it
         for name in names:
             storage.upload(Path(folder, name), join(folder_uri, name))
     _remove_leftovers(storage, folder_uri, set(names))
@@ -59,7 +60,7 @@ def write_shards(samples: Iterable[Sample], folder_uri: str, shards: int, storag
 def _remove_leftovers(storage: Storage, folder_uri: str, written: set[str]) -> None:
     for entry in storage.list(folder_uri):
         name = entry.uri.rpartition("/")[2]
-        if entry.uri == join(folder_uri, name) and name not in written and (name.endswith(".tar") or name == "manifest.parquet"):
+        if entry.uri == join(folder_uri, name) and name.endswith(".tar") and name not in written:
             storage.delete(entry.uri)
 
 
