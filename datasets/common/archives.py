@@ -27,6 +27,10 @@ _APT_UNREACHABLE = (
     "Connection timed out", "Network is unreachable",
 )  # fmt: skip
 
+_NPM_OPTIONS = ("--loglevel=error", "--prefer-offline", "--ignore-scripts", "--fetch-retries=2", "--fetch-retry-mintimeout=1000",
+                "--fetch-retry-maxtimeout=5000")  # fmt: skip
+_APT_OPTIONS = ("-q", "-o", "APT::Sandbox::User=root", "-o", "Acquire::Retries=1", "-o", "Acquire::http::Timeout=30")
+
 
 @dataclass(frozen=True)
 class NpmArchive:
@@ -76,10 +80,10 @@ def fetch_npm(archives: Sequence[NpmArchive], cache: Path, log: Callable[[str], 
         log(f"fetching {len(missing)} packages with npm into {cache}")
         with _temporary_folder(cache) as folder:
             specs = [f"{archive.name}@{archive.version}" for archive in missing]
-            options = ["--loglevel=error", "--prefer-offline", "--fetch-retries=2", "--ignore-scripts"]
-            done = _run([*npm_command(), "pack", *options, *specs], folder, "npm")
+            done = _run([*npm_command(), "pack", *_NPM_OPTIONS, *specs], folder, "npm")
             if done.returncode:
-                raise _fetch_failed("npm", ", ".join(specs), done)
+                what = specs[0] if len(specs) == 1 else f"{specs[0]} and {len(specs) - 1} more packages"
+                raise _fetch_failed("npm", what, _output(done))
             for archive in missing:
                 _accept(folder / archive.file, archive.sha256, cache, f"{archive.name}@{archive.version}")
     return [cache / archive.file for archive in archives]
@@ -120,25 +124,30 @@ def fetch_debian(archive: DebianArchive, cache: Path, log: Callable[[str], None]
         raise UserError(f"apt-get, which fetches the Debian package {archive.name}, was not found; {by_hand}. {NO_NETWORK_NEEDED}")
     log(f"fetching the Debian package {archive.name} with apt-get into {cache}")
     with _temporary_folder(cache) as folder:
-        options = ["-q", "-o", "APT::Sandbox::User=root", "-o", "Acquire::Retries=2"]
-        # The pinned version first; then whatever is on offer, to be able to say what differs.
-        wanted = [f"{archive.name}={archive.version}", archive.name]
-        done = _run(["apt-get", *options, "download", wanted[0]], folder, "apt-get")
-        if done.returncode:
-            options += _private_lists(folder)
-            done = _run(["apt-get", *options, "update"], folder, "apt-get")
-            for name in wanted if not done.returncode else []:
-                done = _run(["apt-get", *options, "download", name], folder, "apt-get")
-                if not done.returncode:
-                    break
-            if done.returncode:
-                raise _fetch_failed("apt-get", archive.name, done)
+        _download(archive, folder)
         found = sorted(folder.glob("*.deb"))
         if [file.name for file in found] != [archive.file]:
             version = found[0].name.split("_")[1] if found else "nothing"
             raise UserError(f"apt-get offers {archive.name} {version} where version {archive.version} is wanted; {by_hand}")
         _accept(found[0], archive.sha256, cache, f"{archive.name} {archive.version}")
     return path
+
+
+def _download(archive: DebianArchive, folder: Path) -> None:
+    """Get the pinned version into `folder`; where it is not on offer, whichever is, so that it can be said what differs."""
+    done = _run(["apt-get", *_APT_OPTIONS, "download", f"{archive.name}={archive.version}"], folder, "apt-get")
+    if not done.returncode:
+        return
+    output = _output(done)
+    options = [*_APT_OPTIONS, *_private_lists(folder)]
+    done = _run(["apt-get", *options, "update"], folder, "apt-get")  # says 0 even where it reached nothing
+    output += _output(done)
+    for name in (f"{archive.name}={archive.version}", archive.name):
+        done = _run(["apt-get", *options, "download", name], folder, "apt-get")
+        if not done.returncode:
+            return
+        output += _output(done)
+    raise _fetch_failed("apt-get", archive.name, output)
 
 
 def _private_lists(folder: Path) -> list[str]:
@@ -185,14 +194,19 @@ def _run(command: list[str], folder: Path, tool: str) -> subprocess.CompletedPro
         raise UserError(f"{tool} could not be started: {error}") from None
 
 
-def _fetch_failed(tool: str, what: str, done: subprocess.CompletedProcess) -> UserError:
-    lines = [line.strip() for line in (done.stderr + "\n" + done.stdout).splitlines() if line.strip()]
+def _output(done: subprocess.CompletedProcess) -> list[str]:
+    lines = [line.strip() for line in f"{done.stderr}\n{done.stdout}".splitlines() if line.strip()]
+    return lines or [f"exit code {done.returncode}"]
+
+
+def _fetch_failed(tool: str, what: str, lines: list[str]) -> UserError:
+    """What a failed call of `tool` means, from the lines it printed."""
     unreachable = [line for line in lines if any(mark in line for mark in _NPM_UNREACHABLE + _APT_UNREACHABLE)]
     if unreachable:
         cause = f"the network or the package registry could not be reached ({unreachable[0]})"
         return UserError(f"{what} could not be fetched: {cause}; {NO_NETWORK_NEEDED}")
-    errors = [line for line in lines if line.startswith(("E:", "Err:", "npm error"))] or lines or [f"exit code {done.returncode}"]
-    return UserError(f"{tool} could not fetch {what}: {errors[0]}; {NO_NETWORK_NEEDED}")
+    errors = [line for line in lines if line.startswith(("E:", "Err:", "npm error"))] or lines
+    return UserError(f"{tool} could not fetch {what}: {' '.join(errors[:2])}; {NO_NETWORK_NEEDED}")
 
 
 def to_stderr(message: str) -> None:

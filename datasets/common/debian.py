@@ -48,7 +48,7 @@ def read_files(package: Path, folder: str, suffixes: tuple[str, ...]) -> dict[st
         try:
             name, offset, size = next(member for member in ar_members(file) if member[0].startswith("data.tar"))
         except (ValueError, StopIteration) as error:
-            raise UserError(f"{package} is not a Debian package: {error or 'no data.tar in it'}") from None
+            raise UserError(f"{package} is not a Debian package: {str(error) or 'no data.tar in it'}") from None
         file.seek(offset)
         content = file if offset + size == package.stat().st_size else io.BytesIO(file.read(size))
         with tarfile.open(fileobj=content, mode=f"r|{name.removeprefix('data.tar').removeprefix('.')}") as tar:

@@ -16,26 +16,35 @@ ENCODING = "webp"
 _THUMBNAIL = 16
 
 
-def render_svg(svg: str, size: int) -> Image.Image:
-    """Draw an SVG on white, its longest side `size` pixels; fonts of the machine are not used, so that every machine draws the same.
+def render_svg(svg: str, size: int, background: str = "#ffffff") -> Image.Image:
+    """Draw an SVG on `background`, its longest side `size` pixels; fonts of the machine are not used, so that every machine draws the same.
 
     Raises:
         ValueError: not a drawing.
     """
-    png = resvg_py.svg_to_bytes(svg_string=svg, width=size, height=size, background="#ffffff", skip_system_fonts=True, dpi=96)
+    png = resvg_py.svg_to_bytes(svg_string=svg, width=size, height=size, background=background, skip_system_fonts=True, dpi=96)
     return Image.open(io.BytesIO(bytes(png))).convert("RGB")
 
 
-def read_raster(data: bytes, size: int) -> Image.Image:
-    """A stored picture on white, scaled down (never up) until its longest side is at most `size` pixels."""
+def read_raster(data: bytes, size: int, background: str = "#ffffff") -> Image.Image:
+    """A stored picture on `background`, scaled down (never up) until its longest side is at most `size` pixels."""
     image = Image.open(io.BytesIO(data)).convert("RGBA")
     if max(image.size) > size:
         scale = size / max(image.size)
         scaled = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
         image = image.resize(scaled, Image.Resampling.LANCZOS, reducing_gap=3.0)
-    white = Image.new("RGBA", image.size, "white")
-    white.alpha_composite(image)
-    return white.convert("RGB")
+    ground = Image.new("RGBA", image.size, background)
+    ground.alpha_composite(image)
+    return ground.convert("RGB")
+
+
+def square(image: Image.Image) -> Image.Image:
+    """The picture centred on a white square, so that nothing of it is cut off where squares are wanted."""
+    if image.width == image.height:
+        return image
+    canvas = Image.new("RGB", (max(image.size),) * 2, "white")
+    canvas.paste(image, ((canvas.width - image.width) // 2, (canvas.height - image.height) // 2))
+    return canvas
 
 
 def encode(image: Image.Image) -> bytes:
@@ -51,9 +60,7 @@ def thumbnail(image: Image.Image) -> np.ndarray:
     Returns:
         float32 [16, 16, 3], 0..1.
     """
-    square = Image.new("RGB", (max(image.size),) * 2, "white")
-    square.paste(image, ((square.width - image.width) // 2, (square.height - image.height) // 2))
-    return np.asarray(square.resize((_THUMBNAIL, _THUMBNAIL), Image.Resampling.BOX), dtype=np.float32) / 255
+    return np.asarray(square(image).resize((_THUMBNAIL, _THUMBNAIL), Image.Resampling.BOX), dtype=np.float32) / 255
 
 
 def alike(thumbnails: Sequence[np.ndarray], threshold: float) -> list[tuple[int, int]]:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from PIL import Image
 
-from ..common.pictures import read_raster, render_svg
+from ..common.pictures import read_raster, render_svg, square
 from .sources import read_members
 
 _VARIATION_SELECTOR = 0xFE0F
@@ -34,7 +34,7 @@ class Art(Protocol):
         """Key of the picture of an emoji, None where the style has none."""
 
     def draw(self, key: str, size: int) -> Image.Image:
-        """The picture on white, RGB, longest side `size` pixels."""
+        """The picture on a white square, RGB, `size` pixels a side."""
 
 
 class IconSet:
@@ -83,8 +83,8 @@ class IconSet:
         )
 
     def draw(self, key: str, size: int) -> Image.Image:
-        """The picture on white, RGB, longest side `size` pixels."""
-        return render_svg(self.svg(key), size)
+        """The picture on a white square, RGB, `size` pixels a side."""
+        return square(render_svg(self.svg(key), size))
 
 
 class RasterSet:
@@ -99,5 +99,5 @@ class RasterSet:
         return point if point in self._files else None
 
     def draw(self, key: str, size: int) -> Image.Image:
-        """The picture on white, RGB, longest side `size` pixels."""
-        return read_raster(self._files[key], size)
+        """The picture on a white square, RGB, `size` pixels a side."""
+        return square(read_raster(self._files[key], size))

@@ -40,6 +40,9 @@ PICTURE_SIZE = 256
 SAME_DRAWING = 0.007
 """Two thumbnails that differ by less (`alike`) are one picture."""
 
+FAINT = 0.04
+"""Standard deviation of a thumbnail (0..1) up to which a picture counts as hardly to be seen on white."""
+
 TEST = 181
 """Pictures to test on, of 701."""
 VALIDATION = 0.1
@@ -83,9 +86,15 @@ def draw(stamps: Sequence[Stamp], files: Mapping[str, bytes]) -> tuple[dict[str,
 
 
 def _open(stamp: Stamp, data: bytes) -> Image.Image:
+    """The picture on white; on grey where it is white itself and would hardly be seen."""
+    image = _open_on(stamp, data, "#ffffff")
+    return image if thumbnail(image).std() > FAINT else _open_on(stamp, data, "#808080")
+
+
+def _open_on(stamp: Stamp, data: bytes, background: str) -> Image.Image:
     if stamp.file.endswith(".svg"):
-        return render_svg(data.decode("utf-8"), PICTURE_SIZE)
-    return read_raster(data, PICTURE_SIZE)
+        return render_svg(data.decode("utf-8"), PICTURE_SIZE, background)
+    return read_raster(data, PICTURE_SIZE, background)
 
 
 def group_stamps(stamps: Sequence[Stamp], pictures: Mapping[str, bytes], thumbnails: Sequence[np.ndarray]) -> list[list[str]]:
