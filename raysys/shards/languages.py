@@ -28,18 +28,24 @@ class Language(NamedTuple):
 
 _TABLE = """
 af afr Afrikaans Latn Germanic ZA
+ak aka Akan Latn Atlantic-Congo GH
 am amh Amharic Ethi Semitic ET
 ar arb Arabic Arab Semitic EG
 as asm Assamese Beng Indo-Aryan IN
 ast ast Asturian Latn Romance ES
 az azj Azerbaijani Latn Turkic AZ
+ba bak Bashkir Cyrl Turkic RU
 be bel Belarusian Cyrl Slavic BY
+bew bew Betawi Latn Austronesian ID
 bg bul Bulgarian Cyrl Slavic BG
+bgn bgn Western_Balochi Arab Iranian PK
+blo blo Anii Latn Atlantic-Congo BJ
 bn ben Bengali Beng Indo-Aryan BD
 bo bod Tibetan Tibt Sino-Tibetan CN
 br bre Breton Latn Celtic FR
 bs bos Bosnian Latn Slavic BA
 ca cat Catalan Latn Romance ES
+ccp ccp Chakma Cakm Indo-Aryan BD
 ceb ceb Cebuano Latn Austronesian PH
 chr chr Cherokee Cher Iroquoian US
 ckb ckb Central_Kurdish Arab Iranian IQ
@@ -62,6 +68,7 @@ fi fin Finnish Latn Uralic FI
 fil fil Filipino Latn Austronesian PH
 fo fao Faroese Latn Germanic FO
 fr fra French Latn Romance FR
+frr frr Northern_Frisian Latn Germanic DE
 fy fry Western_Frisian Latn Germanic NL
 ga gle Irish Latn Celtic IE
 gd gla Scottish_Gaelic Latn Celtic GB
@@ -86,6 +93,7 @@ jv jav Javanese Latn Austronesian ID
 ka kat Georgian Geor Kartvelian GE
 kab kab Kabyle Latn Berber DZ
 kk kaz Kazakh Cyrl Turkic KZ
+kl kal Kalaallisut Latn Eskaleut GL
 km khm Khmer Khmr Austroasiatic KH
 kn kan Kannada Knda Dravidian IN
 ko kor Korean Kore Koreanic KR
@@ -124,6 +132,7 @@ pl pol Polish Latn Slavic PL
 ps pbt Pashto Arab Iranian AF
 pt por Portuguese Latn Romance -
 qu quz Quechua Latn Quechuan PE
+quc quc K’iche’ Latn Mayan GT
 rhg rhg Rohingya Rohg Indo-Aryan MM
 rm roh Romansh Latn Romance CH
 ro ron Romanian Latn Romance RO
@@ -134,6 +143,7 @@ sat sat Santali Olck Austroasiatic IN
 sc srd Sardinian Latn Romance IT
 sd snd Sindhi Arab Indo-Aryan PK
 se sme Northern_Sami Latn Uralic NO
+shn shn Shan Mymr Kra-Dai MM
 si sin Sinhala Sinh Indo-Aryan LK
 sk slk Slovak Latn Slavic SK
 sl slv Slovenian Latn Slavic SI
@@ -144,6 +154,7 @@ sr srp Serbian Cyrl Slavic RS
 su sun Sundanese Latn Austronesian ID
 sv swe Swedish Latn Germanic SE
 sw swh Swahili Latn Atlantic-Congo TZ
+syr syr Syriac Syrc Semitic IQ
 ta tam Tamil Taml Dravidian IN
 te tel Telugu Telu Dravidian IN
 tg tgk Tajik Cyrl Iranian TJ
@@ -194,9 +205,10 @@ _ALIASES |= {language.iso3: language.tag for language in LANGUAGES.values()}
 _MODIFIER_SCRIPTS = {"latin": "Latn", "cyrillic": "Cyrl", "devanagari": "Deva", "arabic": "Arab"}
 _TRADITIONAL_REGIONS = ("TW", "HK", "MO")
 _REGION_NAMES = {
-    "419": "Latin America", "AR": "Argentina", "AT": "Austria", "AU": "Australia", "BE": "Belgium", "BR": "Brazil", "CA": "Canada",
-    "CH": "Switzerland", "GB": "United Kingdom", "HK": "Hong Kong", "IE": "Ireland", "IN": "India", "MX": "Mexico",
-    "NZ": "New Zealand", "PK": "Pakistan", "PT": "Portugal", "TW": "Taiwan", "US": "United States", "ZA": "South Africa",
+    "001": "world", "419": "Latin America", "AR": "Argentina", "AT": "Austria", "AU": "Australia", "BA": "Bosnia and Herzegovina",
+    "BE": "Belgium", "BJ": "Benin", "BR": "Brazil", "CA": "Canada", "CH": "Switzerland", "FI": "Finland", "GB": "United Kingdom",
+    "HK": "Hong Kong", "IE": "Ireland", "IN": "India", "KE": "Kenya", "MX": "Mexico", "NE": "Niger", "NZ": "New Zealand", "PK":
+    "Pakistan", "PT": "Portugal", "SA": "Saudi Arabia", "TW": "Taiwan", "US": "United States", "ZA": "South Africa",
 }  # fmt: skip
 _SCRIPT_NAMES = {"Latn": "Latin", "Cyrl": "Cyrillic", "Arab": "Arabic", "Deva": "Devanagari", "Hans": "Simplified", "Hant": "Traditional"}
 _SCRIPT_NAMES |= {"Adlm": "Adlam", "Guru": "Gurmukhi", "Beng": "Bengali", "Mong": "Mongolian", "Mtei": "Meetei Mayek"}
@@ -264,7 +276,7 @@ def language_name(tag: str) -> str:
     if known is None:
         return normalise_language(tag)
     details = [_SCRIPT_NAMES.get(script_code, script_code), _REGION_NAMES.get(region, region)]
-    details += normalise_language(tag).split("-")[1 + bool(script_code) + bool(region) :]
+    details += [variant.capitalize() for variant in normalise_language(tag).split("-")[1 + bool(script_code) + bool(region) :]]
     detail = ", ".join(part for part in details if part)
     return f"{known.name} ({detail})" if detail else known.name
 
