@@ -23,7 +23,7 @@ def main() -> None:
     check_paths(settings)
     run = open_run(settings)
     if "--dry-run" in sys.argv:
-        print(dumps(settings) + "\n".join(describe(run)))
+        print(dumps(run.settings) + "\n".join(describe(run)))
         return
 
     from raysys.runs.train import train_run

@@ -1,7 +1,9 @@
 """The samples that a run trains on: several data sets seen as one, and the settings that choose them."""
 
 import hashlib
+import itertools
 import os
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Literal
 
@@ -44,6 +46,11 @@ class DataSettings(Settings):
     """Steps that one reading task fetches and whose samples are mixed."""
     last_batch: Literal["drop", "keep"] = "drop"
     """What happens to samples that do not fill a batch at the end of an epoch."""
+
+    @pydantic.field_validator("languages")
+    @classmethod
+    def _one_spelling(cls, languages: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(normalise_language(language) for language in languages))
 
     def locate(self, folder: str) -> str:
         """Where one of the named folders lies: absolute, or s3://."""
@@ -104,12 +111,8 @@ class Samples:
 
     def counts(self) -> dict[str, int]:
         """Samples per language in use; a sample with several languages counts for each."""
-        totals = dict.fromkeys(self.languages, 0)
-        for manifest in self.manifests:
-            for language, count in manifest.languages().items():
-                if language in totals:
-                    totals[language] += count
-        return totals
+        totals = Counter(itertools.chain.from_iterable(self.column("languages")))
+        return {language: totals[language] for language in self.languages}
 
     def column(self, name: str) -> np.ndarray:
         """A manifest column over all samples, as a NumPy array."""

@@ -1,4 +1,4 @@
-"""What a run is made of: tokenizer, networks, and the job that its workers do."""
+"""What a run is made of: its tokenizer and the job that its workers do."""
 
 import functools
 import os
@@ -7,34 +7,32 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
-import torch
 from transformers import PreTrainedTokenizerFast
 
 from raysys.data.batches import BatchBuilder
 from raysys.data.features import FeatureCache
 from raysys.data.samples import Samples
-from raysys.data.tokenizer import load_tokenizer, train_tokenizer
+from raysys.data.tokenizer import train_tokenizer
 from raysys.evaluation.validation import SCORE, score_validation
-from raysys.runs.folders import download_folder, upload_folder
+from raysys.runs.folders import upload_folder
+from raysys.runs.networks import build_system, fitted_model, has_tokenizer, saved_tokenizer
 from raysys.runs.run import Log, Run
-from raysys.runs.settings import GlobetrotterSettings
 from raysys.shards.sample import parse_captions
 from raysys.storage import join
-from raysys.systems.globetrotter import Globetrotter, ModelSettings, ObjectiveSettings
+from raysys.systems.globetrotter import Globetrotter
 from raysys.training.features import cached_features
 from raysys.training.loop import TrainingJob, Validation
 
 
 def get_tokenizer(run: Run) -> PreTrainedTokenizerFast:
     """The run's tokenizer: the one saved with it, or one trained on the training captions and saved now."""
-    storage, text, place = run.folder.storage, run.settings.model.text, run.folder.path("tokenizer")
+    if has_tokenizer(run):
+        return saved_tokenizer(run)
+    text = run.settings.model.text
+    tokenizer = train_tokenizer(training_captions(run.samples), text.vocabulary_size, text.max_tokens)
     with tempfile.TemporaryDirectory(prefix="raysys-tokenizer-") as scratch:
-        if storage.exists(join(place, "tokenizer.json")):
-            download_folder(storage, place, Path(scratch))
-            return load_tokenizer(Path(scratch))
-        tokenizer = train_tokenizer(training_captions(run.samples), text.vocabulary_size, text.max_tokens)
         tokenizer.save_pretrained(scratch)
-        upload_folder(storage, Path(scratch), place)
+        upload_folder(run.folder.storage, Path(scratch), run.folder.path("tokenizer"))
     return tokenizer
 
 
@@ -45,12 +43,6 @@ def training_captions(samples: Samples, chunk: int = 1024) -> Iterator[str]:
             captions = parse_captions(sample.members["json"], sample.where).captions
             for language in samples.languages:
                 yield from captions.get(language, ())
-
-
-def fitted_model(settings: GlobetrotterSettings, tokenizer: PreTrainedTokenizerFast) -> ModelSettings:
-    """The model's settings with an embedding table of the tokenizer's size, which may be less than was allowed."""
-    text = settings.model.text.model_copy(update={"vocabulary_size": len(tokenizer)})
-    return settings.model.model_copy(update={"text": text})
 
 
 def make_job(run: Run, tokenizer: PreTrainedTokenizerFast, log: Log = print) -> tuple[TrainingJob, BatchBuilder]:
@@ -80,12 +72,6 @@ def make_job(run: Run, tokenizer: PreTrainedTokenizerFast, log: Log = print) -> 
         validation=validation,
     )
     return job, builder_of(run.samples)
-
-
-def build_system(model: ModelSettings, objective: ObjectiveSettings, seed: int) -> Globetrotter:
-    """The networks with the weights that `seed` gives."""
-    torch.manual_seed(seed)
-    return Globetrotter(model, objective)
 
 
 def image_features(run: Run, samples: Samples, build: Callable[[], Globetrotter], log: Log) -> FeatureCache:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,22 +14,33 @@ from raysys.errors import UserError
 from raysys.evaluation.scores import Item, evaluate
 from raysys.evaluation.table import render, score_table
 from raysys.runs.export import make_encoder
-from raysys.runs.run import Log, Run, open_folder, resolve_run
+from raysys.runs.run import Log, SavedRun, open_folder, resolve_run
 from raysys.shards.sample import parse_captions
 from raysys.systems.encoder import Encoder
 
 UNTRAINED = "untrained"
-_SCORES = "scores.json"
+SCORES = "scores.json"
+"""The file in a run's folder."""
 
 
-def evaluate_run(run: Run, tokenizer: PreTrainedTokenizerFast, encoder: Encoder, log: Log = print) -> dict[str, Any]:
+def evaluate_run(
+    run: SavedRun, tokenizer: PreTrainedTokenizerFast, encoder: Encoder, log: Log = print, tests: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """Score `encoder` and what it is to be compared with, write ``scores.json`` and print the table.
 
+    Args:
+        run: whose settings say what is scored, in which languages, and beside what.
+        tokenizer: the run's, for the untrained networks.
+        encoder: what the run has trained.
+        log: takes a line for people.
+        tests: splits to score, name → folder; by default `data.tests`. Scores of other splits that ``scores.json`` has from
+            the same step are kept there.
+
     Returns:
-        ``{"data": split → fingerprint, "results": system → split → result of :func:`raysys.evaluation.scores.score`}``;
-        the run itself is the last system.
+        ``{"step": …, "data": split → fingerprint, "results": system → split → result of
+        :func:`raysys.evaluation.scores.score`}`` of the splits scored now; the run itself is the last system.
     """
-    splits = {name: load_split(run, folder) for name, folder in run.settings.data.tests.items()}
+    splits = {name: load_split(run, folder) for name, folder in (run.settings.data.tests if tests is None else tests).items()}
     items = {name: load_items(samples) for name, samples in splits.items()}
     fingerprints = {name: samples.fingerprint for name, samples in splits.items()}
     remembered: dict[str, np.ndarray] = {}
@@ -38,12 +49,25 @@ def evaluate_run(run: Run, tokenizer: PreTrainedTokenizerFast, encoder: Encoder,
         results[UNTRAINED] = score_encoder(make_encoder(run, tokenizer, None), items, remembered)
     for name in run.settings.evaluation.beside:
         results |= scores_of(run, name, fingerprints)
-    results[run.settings.run.name] = score_encoder(encoder, items, remembered)
-    scores = {"data": fingerprints, "results": results}
-    run.folder.write_text(_SCORES, json.dumps(scores, indent=2, allow_nan=False) + "\n")
+    results[run.name] = score_encoder(encoder, items, remembered)
+    scores = {"step": encoder.info.get("step"), "data": fingerprints, "results": results}
+    kept = scores if tests is None else _beside_others(run, scores)
+    run.folder.write_text(SCORES, json.dumps(kept, indent=2, allow_nan=False) + "\n")
     if results and splits:
         log("\n" + render(score_table(results)) + "\n")
     return scores
+
+
+def _beside_others(run: SavedRun, scores: dict[str, Any]) -> dict[str, Any]:
+    """`scores` together with those of other splits that were written before for the same step."""
+    if not run.folder.storage.exists(run.folder.path(SCORES)):
+        return scores
+    before = json.loads(run.folder.read_text(SCORES))
+    if before.get("step") != scores["step"]:
+        return scores
+    systems = [name for name in {**before["results"], **scores["results"]} if name != run.name] + [run.name]
+    results = {name: before["results"].get(name, {}) | scores["results"].get(name, {}) for name in systems}
+    return {"step": scores["step"], "data": before["data"] | scores["data"], "results": results}
 
 
 def score_encoder(encoder: Encoder, items: dict[str, list[Item]], remembered: dict[str, np.ndarray] | None = None) -> dict[str, Any]:
@@ -52,13 +76,13 @@ def score_encoder(encoder: Encoder, items: dict[str, list[Item]], remembered: di
     return {name: evaluate(scored, split) for name, split in items.items()}
 
 
-def load_split(run: Run, folder: str) -> Samples:
+def load_split(run: SavedRun, folder: str) -> Samples:
     """A test split in the run's languages; those that the split lacks are left out."""
-    storage = run.folder.storage
+    storage, wanted = run.folder.storage, run.settings.data.languages
     everything = Samples.load([run.settings.data.locate(folder)], (), storage, log=lambda line: None)
-    languages = [language for language in run.samples.languages if language in everything.languages]
-    if not languages:
-        raise UserError(f"data.tests: {folder} has none of the run's languages ({', '.join(run.samples.languages)})")
+    languages = [language for language in wanted if language in everything.languages]
+    if wanted and not languages:
+        raise UserError(f"data.tests: {folder} has none of the run's languages ({', '.join(wanted)})")
     return Samples(everything.manifests, languages, storage)
 
 
@@ -73,7 +97,7 @@ def load_items(samples: Samples, chunk: int = 1024) -> list[Item]:
     return items
 
 
-def scores_of(run: Run, name: str, fingerprints: dict[str, str]) -> dict[str, Any]:
+def scores_of(run: SavedRun, name: str, fingerprints: dict[str, str]) -> dict[str, Any]:
     """Another run's scores, as it wrote them itself.
 
     Raises:
@@ -81,14 +105,14 @@ def scores_of(run: Run, name: str, fingerprints: dict[str, str]) -> dict[str, An
     """
     other = open_folder(run.folder.storage, resolve_run(name, run.settings))
     advice = f"python jobs/evaluate.py --run {other.uri}"
-    if not run.folder.storage.exists(other.path(_SCORES)):
-        raise UserError(f"evaluation.beside: {other.uri} has no {_SCORES}: train it first, or run {advice}")
-    scores = json.loads(other.read_text(_SCORES))
+    if not run.folder.storage.exists(other.path(SCORES)):
+        raise UserError(f"evaluation.beside: {other.uri} has no {SCORES}: train it first, or run {advice}")
+    scores = json.loads(other.read_text(SCORES))
     different = [split for split, fingerprint in fingerprints.items() if scores["data"].get(split) != fingerprint]
     if different:
         raise UserError(f"evaluation.beside: {other.uri} was scored on other data for {', '.join(different)}: run {advice}")
     own = list(scores["results"])[-1]
-    return {own: scores["results"][own]}
+    return {own: {split: scores["results"][own][split] for split in fingerprints}}
 
 
 class RememberingEncoder:

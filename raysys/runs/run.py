@@ -3,24 +3,65 @@
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Literal
 
 from raysys.data.plan import Plan
 from raysys.data.samples import Samples
 from raysys.errors import UserError
 from raysys.runs.settings import GlobetrotterSettings
 from raysys.storage import Storage, StorageSettings, is_remote, join
-from raysys.training.checkpoints import Checkpoints
+from raysys.training.checkpoints import Checkpoints, CheckpointState
+from raysys.training.resources import check_cpus
 from raysys.training.run_folder import RunFolder
+from raysys.training.settings import RunSettings
 
 Log = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Run:
-    """A run and its data, checked, before anything was started."""
+class SavedRun:
+    """A run as its folder tells it: enough to load what it has trained, without its data."""
 
     settings: GlobetrotterSettings
+    """As resolved when training began: `data.languages` names all languages in use."""
     folder: RunFolder
+
+    @property
+    def name(self) -> str:
+        """Of the run."""
+        return self.settings.run.name
+
+    @property
+    def checkpoints(self) -> Checkpoints:
+        """The run's checkpoints."""
+        return Checkpoints(self.folder, self.settings.training.keep_checkpoints)
+
+    def checkpoint(self, which: int | Literal["best", "latest"] = "best") -> CheckpointState:
+        """A checkpoint by its step, or the best or latest one.
+
+        Raises:
+            UserError: there is none, or none of that step; says which there are.
+        """
+        states = {state.step: state for state in self.checkpoints.all()}
+        if not states:
+            raise UserError(
+                f"the run {self.folder.uri} has no checkpoint yet: let it train to its first one "
+                f"(every {self.settings.training.checkpoint_every} steps) with: "
+                f"python jobs/globetrotter.py --config {self.folder.path('settings.yaml')}"
+            )
+        if isinstance(which, int):
+            if which not in states:
+                raise UserError(f"the run {self.folder.uri} keeps no checkpoint of step {which}; it has {', '.join(map(str, states))}")
+            return states[which]
+        found = self.checkpoints.best() if which == "best" else self.checkpoints.latest()
+        assert found is not None
+        return found
+
+
+@dataclass(frozen=True)
+class Run(SavedRun):
+    """A run and its data, checked, before anything was started."""
+
     samples: Samples
     validation: Samples | None
     plan: Plan
@@ -29,11 +70,6 @@ class Run:
     def total_steps(self) -> int:
         """Steps of the whole run."""
         return self.settings.training.total_steps(self.plan.steps_per_epoch)
-
-    @property
-    def checkpoints(self) -> Checkpoints:
-        """The run's checkpoints."""
-        return Checkpoints(self.folder, self.settings.training.keep_checkpoints)
 
 
 def run_folder(settings: GlobetrotterSettings) -> RunFolder:
@@ -65,13 +101,18 @@ def open_run(settings: GlobetrotterSettings, log: Log = print) -> Run:
         UserError: says what is wrong and what to change.
     """
     check_paths(settings)
+    if not os.environ.get("RAY_ADDRESS"):
+        check_cpus(settings.ray.cpus, settings.training)
     folder = run_folder(settings)
     if folder.exists():
+        if not settings.data.languages:
+            settings = with_data(settings, languages=folder.load_settings(GlobetrotterSettings).data.languages)
         folder.check_resumable(settings)
     data, training, storage = settings.data, settings.training, folder.storage
     samples = Samples.load([data.locate(name) for name in data.train], data.languages, storage, log)
     if samples.left_out:
         log(f"{samples.left_out} samples are left out: faulty, or without a caption in the languages asked for")
+    settings = with_data(settings, languages=samples.languages)
     validation = None
     if data.validation:
         validation = Samples.load([data.locate(name) for name in data.validation], samples.languages, storage, log)
@@ -79,6 +120,11 @@ def open_run(settings: GlobetrotterSettings, log: Log = print) -> Run:
     run = Run(settings, folder, samples, validation, plan)
     run.checkpoints.check_resumable(samples.fingerprint, training.workers, training.zero_stage)
     return run
+
+
+def with_data(settings: GlobetrotterSettings, **changes: Any) -> GlobetrotterSettings:
+    """The settings with some of `data` changed."""
+    return settings.model_copy(update={"data": settings.data.model_copy(update=changes)})
 
 
 def describe(run: Run) -> list[str]:
@@ -103,7 +149,30 @@ def resolve_run(name: str, settings: GlobetrotterSettings | None = None) -> str:
     return name
 
 
-def load_run(uri: str, storage_settings: StorageSettings | None = None) -> Run:
-    """An existing run with its data opened, from its folder alone."""
-    folder = open_folder(Storage(storage_settings), uri)
-    return open_run(folder.load_settings(GlobetrotterSettings), log=lambda line: None)
+def load_run(run: str, storage_settings: StorageSettings | None = None) -> SavedRun:
+    """An existing run, from its folder alone: neither its data nor a cluster is needed.
+
+    Args:
+        run: the run's folder, local or s3://, or the name of a run in `runs`.
+        storage_settings: how object storage is reached.
+
+    Raises:
+        UserError: there is no such run; names those that are there.
+    """
+    storage = Storage(storage_settings)
+    for uri in (run, join(RunSettings().storage, run)):
+        folder = open_folder(storage, uri)
+        if folder.exists():
+            return SavedRun(folder.load_settings(GlobetrotterSettings), folder)
+        if "/" in run:
+            break
+    where = run.rstrip("/").rpartition("/")[0] if "/" in run else RunSettings().storage
+    raise UserError(f"there is no run {run}: no settings.yaml in {open_folder(storage, run).uri}; {_runs_in(where)}")
+
+
+def _runs_in(uri: str) -> str:
+    if not uri or is_remote(uri):
+        return "give the folder of a run"
+    entries = sorted(os.scandir(uri), key=lambda entry: entry.name) if os.path.isdir(uri) else []
+    names = [entry.name for entry in entries if os.path.isfile(join(entry.path, "settings.yaml"))]
+    return f"runs in {uri}: {', '.join(names)}" if names else f"there are no runs in {uri}: train one with python jobs/globetrotter.py"

@@ -27,7 +27,8 @@ from raysys.errors import UserError
 from raysys.settings import from_mapping
 from raysys.systems.globetrotter import Globetrotter, ModelSettings, ObjectiveSettings
 
-_CARD = "raysys.json"
+CARD = "raysys.json"
+"""The file of an export that says what it is."""
 _OWN_FOLDERS = ("text.", "image.")  # parts of the state that lie in folders of their own
 
 
@@ -64,11 +65,11 @@ class Encoder:
         """Load an exported folder. Raises UserError where it is none."""
         folder = Path(folder)
         try:
-            card = json.loads((folder / _CARD).read_text(encoding="utf-8"))
+            card = json.loads((folder / CARD).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            raise UserError(f"{folder} is not an exported encoder: {_CARD} cannot be read ({error})") from None
+            raise UserError(f"{folder} is not an exported encoder: {CARD} cannot be read ({error})") from None
         system = load_system(folder, card)
-        image = from_mapping(ImagePreprocessorSettings, card["preprocessing"], f"{folder}/{_CARD}")
+        image = from_mapping(ImagePreprocessorSettings, card["preprocessing"], f"{folder}/{CARD}")
         return cls(system, load_tokenizer(folder / "text"), image, card["info"], device)
 
     def save(self, folder: str | Path) -> None:
@@ -89,7 +90,7 @@ class Encoder:
             "preprocessing": self.preprocess.settings.model_dump(mode="json"),
             "info": self.info,
         }
-        (folder / _CARD).write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        (folder / CARD).write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
     @property
     def has_images(self) -> bool:
@@ -102,6 +103,7 @@ class Encoder:
 
     def encode_captions_for_images(self, texts: Sequence[str]) -> np.ndarray:
         """Sentences where captions are compared with images (α^x): float32 [n, d], unit length."""
+        self._need_images()
         return self._encode_texts(texts, self.system.project_image_caption)
 
     def encode_images(self, images: Sequence[bytes]) -> np.ndarray:
@@ -110,6 +112,7 @@ class Encoder:
 
     def image_features(self, images: Sequence[bytes]) -> np.ndarray:
         """The image network's vectors, before the head: float32 [n, D]."""
+        self._need_images()
         with ThreadPoolExecutor(2) as pool:
 
             def compute(part: Sequence[bytes]) -> Tensor:
@@ -120,6 +123,10 @@ class Encoder:
     def project_image_features(self, features: np.ndarray) -> np.ndarray:
         """The head on top of :meth:`image_features`: float32 [n, D] → [n, d], unit length."""
         return self._in_batches(features, lambda part: self.system.project_image(torch.from_numpy(part).to(self.device)))
+
+    def _need_images(self) -> None:
+        if not self.has_images:
+            raise UserError("this system was trained without images: it compares sentences with sentences alone")
 
     def _encode_texts(self, texts: Sequence[str], project: Callable[[Tensor], Tensor]) -> np.ndarray:
         # Sentences of like length meet in a batch: padding is computed too.
@@ -142,7 +149,8 @@ class Encoder:
 
 def load_system(folder: Path, card: dict[str, Any]) -> Globetrotter:
     """The networks of an exported folder, in evaluation mode."""
-    where = f"{folder}/{_CARD}"
+    disable_progress_bar()
+    where = f"{folder}/{CARD}"
     model = from_mapping(ModelSettings, card["model"], where)
     objective = from_mapping(ObjectiveSettings, card["objective"], where)
     if (folder / "image").is_dir():
@@ -150,10 +158,13 @@ def load_system(folder: Path, card: dict[str, Any]) -> Globetrotter:
     system = Globetrotter(model, objective)
     state = load_file(folder / "heads.safetensors")
     state |= {f"text.bert.{name}": value for name, value in load_file(folder / "text" / "model.safetensors").items()}
-    missing, unexpected = system.load_state_dict(state, strict=False)
+    try:
+        missing, unexpected = system.load_state_dict(state, strict=False)
+    except RuntimeError as error:  # tensors of another size
+        raise UserError(f"{folder}: the weights do not fit the settings in {CARD}: {' '.join(str(error).split())}") from None
     missing = [name for name in missing if not name.startswith("image.")]
     if missing or unexpected:
         raise UserError(
-            f"{folder}: the weights do not fit the settings in {_CARD}: missing {missing[:3]}, unexpected {list(unexpected)[:3]}"
+            f"{folder}: the weights do not fit the settings in {CARD}: missing {missing[:3]}, unexpected {list(unexpected)[:3]}"
         )
     return system.eval()

@@ -12,7 +12,8 @@ from raysys.storage import Storage, is_remote, join
 AnySettings = TypeVar("AnySettings", bound=Settings)
 
 _NEVER_CHANGES = ("data", "model", "objective", "training.seed", "training.global_batch", "training.precision")
-_MAY_CHANGE = ("data.decode", "data.decode_threads", "data.validation", "data.tests")
+# The data may have moved: its fingerprint, kept with every checkpoint, tells whether it is the same.
+_MAY_CHANGE = ("data.folder", "data.decode", "data.decode_threads", "data.validation", "data.tests")
 
 
 class RunFolder:

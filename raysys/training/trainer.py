@@ -1,10 +1,15 @@
 """A training job on a Ray cluster: the worker group, its data, and its restarts."""
 
+import contextlib
 import logging
 import os
+import signal
+import threading
+from collections.abc import Iterator
 from typing import Any
 
 import ray
+import ray.data
 import ray.train
 import torch
 from ray.train import FailureConfig, RunConfig, ScalingConfig
@@ -12,12 +17,11 @@ from ray.train.torch import TorchConfig, TorchTrainer, get_device
 
 from raysys.data.batches import BatchBuilder, BatchFinisher
 from raysys.data.pipeline import DATASET, PlannedData, iterate_batches
-from raysys.errors import RunFailed, UserError
+from raysys.errors import RunFailed
 from raysys.training.loop import Place, TrainingJob, train
 from raysys.training.progress import ProgressBoard, ProgressDisplay
+from raysys.training.resources import check_cpus, check_gpus, needed_cpus
 from raysys.training.settings import RaySettings, TrainingSettings
-
-_CPUS_FOR_DATA = 1  # Ray Data needs at least this, or the workers wait for ever
 
 
 def start_ray(settings: RaySettings, training: TrainingSettings) -> None:
@@ -26,32 +30,23 @@ def start_ray(settings: RaySettings, training: TrainingSettings) -> None:
     Raises:
         UserError: the workers would need more CPUs or GPUs than there are, or leave none for the data.
     """
-    needed = training.workers * training.cpus_per_worker + _CPUS_FOR_DATA
     # The group's health is asked for every 0.1 s instead of 2 s, which is what each report and restart waits for.
     os.environ.setdefault("RAY_TRAIN_HEALTH_CHECK_INTERVAL_S", "0.1")
     if not ray.is_initialized():
         if os.environ.get("RAY_ADDRESS"):
             ray.init(log_to_driver=False, logging_level=logging.ERROR)
         else:
-            cpus = settings.cpus or max(os.cpu_count() or 1, needed)
-            check_room(cpus, torch.cuda.device_count(), training)
+            cpus = settings.cpus or max(os.cpu_count() or 1, needed_cpus(training))
+            check_cpus(cpus, training)
+            check_gpus(torch.cuda.device_count(), training)
             # This Ray is ours alone, on the loopback interface, and ends with the job.
             os.environ.setdefault("RAY_AUTH_MODE", "disabled")
             ray.init(num_cpus=cpus, include_dashboard=settings.dashboard, log_to_driver=False, logging_level=logging.ERROR)
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    logging.getLogger("ray.data").setLevel(logging.WARNING)
     resources = ray.cluster_resources()
-    check_room(int(resources.get("CPU", 0)), int(resources.get("GPU", 0)), training)
-
-
-def check_room(cpus: int, gpus: int, training: TrainingSettings) -> None:
-    """Raise UserError where the workers, and one CPU for the data, do not fit into `cpus` and `gpus`."""
-    needed = training.workers * training.cpus_per_worker + _CPUS_FOR_DATA
-    if needed > cpus:
-        raise UserError(
-            f"training.workers: {training.workers} workers of {training.cpus_per_worker} CPU and {_CPUS_FOR_DATA} CPU for reading data "
-            f"need {needed} CPUs, but Ray has {cpus}: use fewer workers, or raise --ray.cpus where Ray is started here"
-        )
-    if training.gpu and training.workers > gpus:
-        raise UserError(f"training.gpu: {training.workers} workers need as many GPUs, but Ray has {gpus}")
+    check_cpus(int(resources.get("CPU", 0)), training)
+    check_gpus(int(resources.get("GPU", 0)), training)
 
 
 def fit(job: TrainingJob, builder: BatchBuilder, title: str, started: float) -> None:
@@ -65,6 +60,7 @@ def fit(job: TrainingJob, builder: BatchBuilder, title: str, started: float) -> 
 
     Raises:
         RunFailed: training ended early; the message carries the first worker's error.
+        KeyboardInterrupt: Ctrl-C; the workers were stopped.
     """
     checkpoints = job.checkpoints
     data = PlannedData(job.plan, builder, job.total_steps, checkpoints.next_step)
@@ -87,13 +83,30 @@ def fit(job: TrainingJob, builder: BatchBuilder, title: str, started: float) -> 
             failure_config=FailureConfig(max_failures=job.settings.max_failures),
         ),
     )
-    with ProgressDisplay(board, job.total_steps, title, started):
+    with _interruptible(), ProgressDisplay(board, job.total_steps, title, started):
         try:
             trainer.fit()
         except ray.train.TrainingFailedError as error:
             raise RunFailed(_cause(error)) from None
         finally:
             ray.kill(board)
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """Ctrl-C raises KeyboardInterrupt, inside the block and after it.
+
+    Ray Train answers it by stopping the workers and ending the process with code 0, and keeps doing so when training is over.
+    """
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    except SystemExit:
+        raise KeyboardInterrupt from None
+    finally:
+        if in_main_thread:
+            signal.signal(signal.SIGINT, handler)
 
 
 def run_worker(config: dict[str, Any]) -> None:
