@@ -1,16 +1,16 @@
 """The parts of a report, each from plain data to HTML."""
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from raysys.evaluation.examples import Retrieved, Side, TransitiveMatch, TranslationExample
+from raysys.evaluation import gallery
 from raysys.evaluation.figures import LARGE_CELLS, Curve, heat_map, line_chart
-from raysys.evaluation.markup import Markup, el, escape, join, picture
+from raysys.evaluation.markup import Markup, el
 from raysys.evaluation.naming import language_name
 from raysys.evaluation.report_data import ReportData
 from raysys.evaluation.table import CHANCE, Column, ScoreTable, format_score, score_table, split_name
+from raysys.evaluation.wording import headline, named, remark
 
 Part = tuple[str, str, str, list[Markup]]
 MOST_BAD_SAMPLES = 50
@@ -31,20 +31,6 @@ TERM_NAMES = {
     "train/samples_per_second": ("Samples per second", "throughput"),
     "train/grad_norm": ("Gradient norm", "before clipping"),
 }
-KINDS = {
-    "match": (
-        "Taken as translations",
-        "The images are alike and each caption fits its image, so training pulls the two captions together.",
-    ),
-    "weak caption": (
-        "Turned down: a caption does not fit its image",
-        "The images are alike, but at least one caption says something else than its picture.",
-    ),
-    "different images": (
-        "Turned down: the images differ",
-        "Each caption fits its own image, but the images have too little in common.",
-    ),
-}
 
 
 def build(data: ReportData) -> list[Part]:
@@ -53,27 +39,13 @@ def build(data: ReportData) -> list[Part]:
         ("scores", "Scores", "Scores", _scores(data)),
         ("training", "Training", "Training", _training(data)),
         ("languages", "Languages", "From language to language", _languages(data)),
-        ("translations", "Translations", "Nearest translations", _translations(data)),
-        ("matches", "Matches", "What ties the languages together", _matches(data)),
-        ("failures", "Failures", "Where it fails", _failures(data)),
+        ("translations", "Translations", "Nearest translations", gallery.translations(data)),
+        ("matches", "Matches", "What ties the languages together", gallery.matches(data)),
+        ("failures", "Failures", "Where it fails", gallery.failures(data)),
         ("data", "Data", "Data", _data(data)),
         ("settings", "Settings", "Settings", _settings(data)),
         ("reproduce", "Reproduce", "How to reproduce", _reproduce(data)),
     ]
-
-
-def _note(*text: object) -> Markup:
-    return el("p", *text, class_="note")
-
-
-def _named(name: str) -> Markup:
-    """A name in which `L_t` and its like get their index lowered."""
-    return Markup(re.sub(r"\bL_([a-z])\b", r"L<sub>\1</sub>", escape(name)))
-
-
-def _title(split: str) -> str:
-    name = split_name(split)
-    return name[:1].upper() + name[1:]
 
 
 # --- scores ---------------------------------------------------------------------------------------------------------------
@@ -95,7 +67,7 @@ def tiles(data: ReportData) -> Markup | None:
         lines = [el("span", el("b", f"{value / by_chance:,.0f} ×"), f" chance ({format_score(by_chance)})")] if by_chance else []
         rival = data.results.get(data.rival, {}).get(split, {}).get("metrics", {}).get(metric)
         if rival:
-            lines.append(el("span", el("b", f"{value / rival:.2f} ×"), " ", _named(data.rival), f" ({format_score(rival)})"))
+            lines.append(el("span", el("b", f"{value / rival:.2f} ×"), " ", named(data.rival), f" ({format_score(rival)})"))
         cards.append(
             el(
                 "div",
@@ -114,7 +86,7 @@ def _scores(data: ReportData) -> list[Markup]:
         return []
     table = score_table(data.results)
     splits = list(dict.fromkeys(column.split for column in table.columns))
-    explained = _note(
+    explained = remark(
         "R@1 is the share of sentences whose nearest sentence in another language is its translation, averaged over ordered pairs "
         "of languages. “Share in top M − 1” ranks the sentences of all M − 1 other languages together and counts the true translations "
         "among the first M − 1. "
@@ -133,7 +105,7 @@ def _split_table(data: ReportData, table: ScoreTable, split: str) -> Markup:
     body = [
         el(
             "tr",
-            el("th", _named(system), scope="row"),
+            el("th", named(system), scope="row"),
             [_bar(value, top, _heading(c)) for value, top, (_, c) in zip(values, tops, shown, strict=True)],
             class_="this" if system == data.this else "floor" if system == CHANCE else None,
         )
@@ -142,8 +114,8 @@ def _split_table(data: ReportData, table: ScoreTable, split: str) -> Markup:
     note = " · ".join(part for part in (size, data.split_notes.get(split, ""), _lacking(result)) if part)
     return el(
         "div",
-        el("h3", _title(split)),
-        _note(note),
+        el("h3", headline(split)),
+        remark(note),
         el("div", el("table", el("thead", head), el("tbody", body), class_="scores"), class_="scroll"),
         class_="card split",
     )
@@ -176,7 +148,7 @@ def _training(data: ReportData) -> list[Markup]:
     if not charts:
         return []
     return [
-        _note(
+        remark(
             "Each term over the steps of training: single steps faint, their running mean strong, the last value at the end of the line."
         ),
         el("div", charts, class_="grid charts"),
@@ -190,7 +162,7 @@ def _curve(data: ReportData, name: str) -> Markup | None:
     fallback = name.removeprefix("train/").removeprefix("eval/").removeprefix("loss_").replace("_", " ")
     title, note = TERM_NAMES.get(name, (fallback[:1].upper() + fallback[1:], "validation" if name.startswith("eval/") else ""))
     chart = line_chart(Curve(title, [s for s, _ in points], [v for _, v in points]))
-    return el("div", el("h3", title), el("div", _named(note) or Markup("&nbsp;"), class_="tag"), chart, class_="card")
+    return el("div", el("h3", title), el("div", named(note) or Markup("&nbsp;"), class_="tag"), chart, class_="card")
 
 
 # --- languages ------------------------------------------------------------------------------------------------------------
@@ -210,13 +182,13 @@ def _languages(data: ReportData) -> list[Markup]:
             class_="map" if len(result["languages"]) <= LARGE_CELLS else "map wide",
         )
         if maps:
-            maps.append(el("details", el("summary", _title(split)), el("div", shown)))
+            maps.append(el("details", el("summary", headline(split)), el("div", shown)))
         else:
-            maps.append(el("div", el("h3", _title(split)), shown, class_="card split"))
+            maps.append(el("div", el("h3", headline(split)), shown, class_="card split"))
     if not maps:
         return []
     return [
-        _note("Recall@1 by query language (rows) and target language (columns), families together. Point at a cell for its value."),
+        remark("Recall@1 by query language (rows) and target language (columns), families together. Point at a cell for its value."),
         *maps,
     ]
 
@@ -237,171 +209,6 @@ def _extremes(languages: Sequence[str], matrix: Sequence[Sequence[float | None]]
     if not count:
         return Markup("")
     return el("div", listed("Easiest directions", cells[:count]), listed("Hardest directions", cells[::-1][:count]), class_="extremes")
-
-
-# --- examples -------------------------------------------------------------------------------------------------------------
-
-
-def _said(text: str, language: str, class_: str) -> Markup:
-    """A sentence of any language: its own direction, its own language for the font."""
-    return el("div", el("bdi", text, lang=language), class_=class_, dir="auto")
-
-
-def _query(example: TranslationExample) -> Markup:
-    return el(
-        "div",
-        picture(example.image, f"Picture of: {example.gloss or example.text}"),
-        el(
-            "div",
-            el("div", language_name(example.language), class_="tag"),
-            _said(example.text, example.language, "sentence"),
-            el("div", example.gloss, class_="gloss", lang="en") if example.gloss else None,
-        ),
-        class_="query",
-    )
-
-
-def _mark(right: bool) -> Markup:
-    return el(
-        "span", "✓" if right else "✗", class_="mark yes" if right else "mark no", role="img", aria_label="right" if right else "wrong"
-    )
-
-
-def _found(found: Retrieved) -> Markup:
-    expected = None
-    if not found.right:
-        expected = el(
-            "div", f"right, at place {found.expected_rank} of {found.candidates}: ", el("bdi", found.expected, lang=found.language)
-        )
-        expected = el("div", expected, class_="expected")
-    return el(
-        "li",
-        _mark(found.right),
-        picture(found.image, f"Picture that belongs to: {found.text}", size=80),
-        el("div", el("div", language_name(found.language), class_="tag"), _said(found.text, found.language, "text")),
-        el("div", _signed(found.similarity), class_="similarity", title="similarity β"),
-        expected,
-    )
-
-
-def _translations(data: ReportData) -> list[Markup]:
-    parts: list[Markup] = []
-    for split, examples in data.translations.items():
-        if examples:
-            cards = [el("article", _query(e), el("ul", [_found(f) for f in e.retrieved], class_="found"), class_="card") for e in examples]
-            parts += [el("h3", _title(split), class_="kind"), _tally(examples)]
-            parts.append(el("div", cards, class_="grid examples", style="margin-bottom:26px"))
-    if not parts:
-        return []
-    return [
-        _note(
-            "Sentences drawn at random, not chosen for success. The encoder sees text alone; pictures are shown for the reader. ",
-            "The number is the similarity β of the two sentences.",
-        ),
-        *parts,
-    ]
-
-
-def _tally(examples: Sequence[TranslationExample]) -> Markup:
-    found = [f.right for example in examples for f in example.retrieved]
-    return _note(f"{sum(found)} of {len(found)} shown here are right.")
-
-
-def _matches(data: ReportData) -> list[Markup]:
-    if not data.matches:
-        return []
-    parts = [
-        _note(
-            "No translation is given in training. Two captions of different languages count as alike as far as α says: the product of "
-            "how well each caption fits its image (",
-            _symbol("α^x"),
-            ") and how alike the images are (",
-            _symbol("α^v"),
-            f"), less a margin of {data.margin:g}. β is what the trained encoder then says of the two captions alone.",
-        )
-    ]
-    for kind, (title, explained) in KINDS.items():
-        cards = [_match(match) for match in data.matches if match.kind == kind]
-        if cards:
-            parts += [el("h3", title, class_="kind"), _note(explained), el("div", cards, class_="grid matches")]
-    return parts
-
-
-def _match(match: TransitiveMatch) -> Markup:
-    weaker = min(match.left.image_caption, match.right.image_caption)
-
-    def down(side: Side) -> Markup:
-        return _edge("down", "α^x", side.image_caption, low=match.kind == "weak caption" and side.image_caption <= weaker + 0.05)
-
-    def words(side: Side) -> Markup:
-        return el(
-            "div",
-            el("div", language_name(side.language), class_="tag"),
-            _said(side.text, side.language, "sentence"),
-            el("div", side.gloss, class_="gloss", lang="en") if side.gloss else None,
-            class_="words",
-        )
-
-    return el(
-        "article",
-        picture(match.left.image, f"Picture of: {match.left.gloss or match.left.text}"),
-        _edge("across", "α^v", match.images, low=match.kind == "different images"),
-        picture(match.right.image, f"Picture of: {match.right.gloss or match.right.text}"),
-        down(match.left),
-        el("div", "α", el("b", f"{match.transitive:.2f}"), class_="alpha"),
-        down(match.right),
-        words(match.left),
-        _edge("across", "β", match.captions, low=False),
-        words(match.right),
-        class_="card match",
-    )
-
-
-def _edge(direction: str, name: str, value: float, low: bool) -> Markup:
-    strength = f"--w:{max(0.15, min(1.0, value)):.2f}"
-    label = el("span", _symbol(name), f" {_signed(value)}")
-    return el("div", label, class_=f"edge {direction}" + (" low" if low else ""), style=strength)
-
-
-def _symbol(name: str) -> Markup:
-    """`α^x` with its index raised."""
-    base, _, raised = name.partition("^")
-    return join([base, el("sup", raised) if raised else None])
-
-
-def _signed(value: float) -> str:
-    text = f"{value:.2f}"
-    return "0.00" if text == "-0.00" else text.replace("-", "−")
-
-
-def _failures(data: ReportData) -> list[Markup]:
-    if not data.failures:
-        return []
-    cards = [_failure(example) for example in data.failures]
-    return [
-        _note("The worst of those examined: a wrong sentence lies much nearer than the true translation."),
-        el("div", cards, class_="grid examples"),
-    ]
-
-
-def _failure(example: TranslationExample) -> Markup:
-    found = example.retrieved[0]
-    place = f"right, at place {found.expected_rank:,} of {found.candidates:,}"
-    lines = [
-        (False, found.image, f"found in {language_name(found.language)}", found.text, found.similarity),
-        (True, example.image, place, found.expected, found.expected_similarity),
-    ]
-    rows = [
-        el(
-            "li",
-            _mark(right),
-            picture(image, f"Picture that belongs to: {text}", size=80),
-            el("div", el("div", label, class_="tag"), _said(text, found.language, "text")),
-            el("div", _signed(similarity), class_="similarity", title="similarity β"),
-        )
-        for right, image, label, text, similarity in lines
-    ]
-    return el("article", _query(example), el("ul", rows, class_="found"), class_="card")
 
 
 # --- data, settings, commands ---------------------------------------------------------------------------------------------
@@ -440,11 +247,11 @@ def _data(data: ReportData) -> list[Markup]:
                     "summary",
                     f"{len(data.bad_samples):,} samples could not be used: " + ", ".join(f"{n} × {reason}" for reason, n in causes[:3]),
                 ),
-                el("div", el("div", listed, class_="scroll"), _note(f"and {more:,} more, in ledger.jsonl") if more else None),
+                el("div", el("div", listed, class_="scroll"), remark(f"and {more:,} more, in ledger.jsonl") if more else None),
             )
         )
     elif parts:
-        parts.append(_note("Every sample could be read."))
+        parts.append(remark("Every sample could be read."))
     return parts
 
 
