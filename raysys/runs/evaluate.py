@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from transformers import PreTrainedTokenizerFast
 from raysys.data.batches import image_bytes
 from raysys.data.samples import Samples
 from raysys.errors import UserError
-from raysys.evaluation.scores import Item, evaluate
+from raysys.evaluation.scores import EncodedItems, Item, encode_items, score
 from raysys.evaluation.table import render, score_table
 from raysys.runs.export import make_encoder
 from raysys.runs.run import Log, SavedRun, open_folder, resolve_run
@@ -23,9 +24,22 @@ SCORES = "scores.json"
 """The file in a run's folder."""
 
 
+@dataclass(frozen=True)
+class Evaluation:
+    """What :func:`evaluate_run` found."""
+
+    scores: dict[str, Any]
+    """``{"step": …, "data": split → fingerprint, "results": system → split → result of
+    :func:`raysys.evaluation.scores.score`}``; the run itself is the last system."""
+    items: dict[str, list[Item]]
+    """Test split → its samples."""
+    encoded: dict[str, EncodedItems]
+    """Test split → the samples as the run's encoder sees them."""
+
+
 def evaluate_run(
     run: SavedRun, tokenizer: PreTrainedTokenizerFast, encoder: Encoder, log: Log = print, tests: Mapping[str, str] | None = None
-) -> dict[str, Any]:
+) -> "Evaluation":
     """Score `encoder` and what it is to be compared with, write ``scores.json`` and print the table.
 
     Args:
@@ -37,8 +51,7 @@ def evaluate_run(
             the same step are kept there.
 
     Returns:
-        ``{"step": …, "data": split → fingerprint, "results": system → split → result of
-        :func:`raysys.evaluation.scores.score`}`` of the splits scored now; the run itself is the last system.
+        What was scored now.
     """
     splits = {name: load_split(run, folder) for name, folder in (run.settings.data.tests if tests is None else tests).items()}
     items = {name: load_items(samples) for name, samples in splits.items()}
@@ -49,13 +62,14 @@ def evaluate_run(
         results[UNTRAINED] = score_encoder(make_encoder(run, tokenizer, None), items, remembered)
     for name in run.settings.evaluation.beside:
         results |= scores_of(run, name, fingerprints)
-    results[run.name] = score_encoder(encoder, items, remembered)
+    encoded = encode_splits(encoder, items, remembered)
+    results[run.name] = {name: score(split) for name, split in encoded.items()}
     scores = {"step": encoder.info.get("step"), "data": fingerprints, "results": results}
     kept = scores if tests is None else _beside_others(run, scores)
     run.folder.write_text(SCORES, json.dumps(kept, indent=2, allow_nan=False) + "\n")
     if results and splits:
         log("\n" + render(score_table(results)) + "\n")
-    return scores
+    return Evaluation(scores, items, encoded)
 
 
 def _beside_others(run: SavedRun, scores: dict[str, Any]) -> dict[str, Any]:
@@ -70,10 +84,23 @@ def _beside_others(run: SavedRun, scores: dict[str, Any]) -> dict[str, Any]:
     return {"step": scores["step"], "data": before["data"] | scores["data"], "results": results}
 
 
+def check_evaluation(run: SavedRun) -> None:
+    """Raise UserError for what would stop :func:`evaluate_run` after hours of training: test data or other runs that are not there."""
+    fingerprints = {name: load_split(run, folder).fingerprint for name, folder in run.settings.data.tests.items()}
+    for name in run.settings.evaluation.beside:
+        scores_of(run, name, fingerprints)
+
+
 def score_encoder(encoder: Encoder, items: dict[str, list[Item]], remembered: dict[str, np.ndarray] | None = None) -> dict[str, Any]:
     """Scores of an encoder on every split; `remembered` keeps vectors of a frozen image network for the next encoder."""
-    scored = RememberingEncoder(encoder, {} if remembered is None else remembered)
-    return {name: evaluate(scored, split) for name, split in items.items()}
+    encoded = encode_splits(encoder, items, {} if remembered is None else remembered)
+    return {name: score(split) for name, split in encoded.items()}
+
+
+def encode_splits(encoder: Encoder, items: dict[str, list[Item]], remembered: dict[str, np.ndarray]) -> dict[str, EncodedItems]:
+    """Every split as vectors."""
+    scored = RememberingEncoder(encoder, remembered)
+    return {name: encode_items(scored, split) for name, split in items.items()}
 
 
 def load_split(run: SavedRun, folder: str) -> Samples:

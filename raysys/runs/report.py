@@ -8,44 +8,33 @@ from raysys import settings as settings_module
 from raysys.evaluation.examples import failures, transitive_matches, translation_examples
 from raysys.evaluation.report import write_report
 from raysys.evaluation.report_data import ReportData
-from raysys.evaluation.scores import EncodedItems, Item, encode_items
-from raysys.runs.run import Log, Run, SavedRun
+from raysys.evaluation.scores import EncodedItems, Item
+from raysys.runs.evaluate import Evaluation
+from raysys.runs.run import Run, SavedRun
 
 REPORT = "report.html"
 """The file in a run's folder."""
 _EXAMPLES_FROM = ("test-unseen", "tuxpaint", "test-seen")  # the hardest first; any other split otherwise
 
 
-def report_run(
-    run: Run,
-    scores: Mapping[str, Any],
-    items: Mapping[str, list[Item]],
-    encoder: Any,
-    notes: Mapping[str, str],
-    log: Log = print,
-) -> str:
+def report_run(run: Run, evaluation: Evaluation) -> str:
     """Write ``report.html`` into the run's folder and return where it lies.
 
     Args:
         run: what was trained.
-        scores: of :func:`raysys.runs.evaluate.evaluate_run`.
-        items: test split → its samples.
-        encoder: the trained one; asked for the examples.
-        notes: test split → what it holds, in a sentence.
-        log: takes a line for people.
+        evaluation: of its best checkpoint.
     """
-    encoded = {name: encode_items(encoder, split) for name, split in items.items()}
+    items, encoded = evaluation.items, evaluation.encoded
     first = next((name for name in _EXAMPLES_FROM if name in items), next(iter(items), None))
     objective = run.settings.objective
     shown = encoded.get(first) if first else None
     data = ReportData(
         title=run.name,
         summary=_summary(run),
-        facts=_facts(run, encoder.info["step"]),
-        results=scores["results"],
+        facts=_facts(run, evaluation.scores["step"]),
+        results=evaluation.scores["results"],
         this=run.name,
         rival=next(iter(run.settings.evaluation.beside), "").rsplit("/", 1)[-1],
-        split_notes=notes,
         metrics=run.folder.metrics(),
         translations={name: translation_examples(encoded[name], items[name]) for name in items},
         matches=_matches(shown, items[first], objective) if first and shown is not None else (),

@@ -3,6 +3,7 @@
 from raysys.runs.build import get_tokenizer, make_job
 from raysys.runs.evaluate import evaluate_run
 from raysys.runs.export import export
+from raysys.runs.report import next_steps, report_run
 from raysys.runs.run import Log, Run, describe
 from raysys.training.trainer import fit, start_ray
 
@@ -34,4 +35,8 @@ def train_run(run: Run, started: float, log: Log = print) -> None:
             log(f"stopped; {run.checkpoints.next_step()} steps are kept: the same command goes on from there")
             raise
     encoder = export(run, tokenizer, log)
-    evaluate_run(run, tokenizer, encoder, log)
+    evaluation = evaluate_run(run, tokenizer, encoder, log)
+    log(f"report: {report_run(run, evaluation)}")
+    log("next:")
+    for line in next_steps(run):
+        log(line)
