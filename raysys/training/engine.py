@@ -5,6 +5,7 @@ import os
 from typing import Any
 
 import torch
+import torch.distributed
 from torch import nn
 
 from raysys.training.settings import TrainingSettings
@@ -57,6 +58,22 @@ def parameter_groups(system: nn.Module, weight_decay: float) -> list[dict[str, A
     others = [parameter for parameter in trained if parameter.ndim < 2]
     groups = [{"params": matrices, "weight_decay": weight_decay}, {"params": others, "weight_decay": 0.0}]
     return [group for group in groups if group["params"]]
+
+
+def average_statistics(system: nn.Module, workers: int) -> None:
+    """Give every worker the mean of all workers' running statistics of batch normalisation; called by every rank.
+
+    Each worker collects its own from its share of the batches. What is validated, saved and resumed must not depend on whose
+    they are.
+    """
+    if workers == 1:
+        return
+    for module in system.modules():
+        if isinstance(module, nn.modules.batchnorm._BatchNorm) and module.training:
+            for statistic in (module.running_mean, module.running_var):
+                if statistic is not None:
+                    torch.distributed.all_reduce(statistic)
+                    statistic /= workers
 
 
 def learning_rate_factor(settings: TrainingSettings, total_steps: int, step: int) -> float:

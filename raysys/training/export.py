@@ -17,9 +17,14 @@ def load_weights(system: nn.Module, checkpoints: Checkpoints, state: CheckpointS
     """
     with checkpoints.local(state) as folder:
         weights = _read_weights(folder, state.zero_stage)
-    missing, unexpected = system.load_state_dict(
-        {name: value.float() if value.is_floating_point() else value for name, value in weights.items()}, strict=False
-    )
+    try:
+        missing, unexpected = system.load_state_dict(
+            {name: value.float() if value.is_floating_point() else value for name, value in weights.items()}, strict=False
+        )
+    except RuntimeError as error:  # tensors of another size
+        raise UserError(
+            f"the checkpoint {checkpoints.uri(state.step)} does not fit the run's settings: {' '.join(str(error).split())}"
+        ) from None
     if missing or unexpected:
         raise UserError(
             f"the checkpoint {checkpoints.uri(state.step)} does not fit the run's settings: "

@@ -18,10 +18,11 @@ from raysys.data.plan import Plan, slice_bounds, slice_sizes
 from raysys.data.randomness import mix
 from raysys.errors import RunFailed
 from raysys.training.checkpoints import Checkpoints, CheckpointState
-from raysys.training.engine import make_engine
+from raysys.training.engine import average_statistics, make_engine
 from raysys.training.gather import gather_rows
 from raysys.training.run_folder import MetricsLog, RunFolder
 from raysys.training.settings import TrainingSettings
+from raysys.training.tensorboard import EventLog
 
 _WEIGHTS, _STEP = 21, 22  # what a seed is for
 Item = TypeVar("Item")
@@ -107,13 +108,15 @@ def train(job: TrainingJob, place: Place, batches: Iterable[Batch], report: Call
     system = job.build()
     engine = make_engine(system, settings, place.workers, job.total_steps)
     done = job.checkpoints.load(engine)
-    log = MetricsLog(job.folder, done) if place.rank == 0 else None
+    log, events = (MetricsLog(job.folder, done), EventLog(job.folder, done)) if place.rank == 0 else (None, None)
     validation_batches = list(_validation_batches(job, place)) if job.validation else []
     engine.train()
 
     def note(step: int, values: dict[str, Any]) -> None:
-        if log:
-            report(log.add(step, values))
+        if log and events:
+            line = log.add(step, values)
+            events.add(line)
+            report(line)
 
     meter = _Meter()
     for step in range(done, job.total_steps):
@@ -122,25 +125,34 @@ def train(job: TrainingJob, place: Place, batches: Iterable[Batch], report: Call
         meter.waited += time.perf_counter() - waiting
         if batch is None or batch.step != step:
             raise RunFailed(f"rank {place.rank} expected global batch {step} and got {batch.step if batch else 'the end of the data'}")
-        terms, loss = train_step(engine, batch.to(place.device), job, place)
+        rate = engine.get_lr()[0]
+        terms, loss, norm = train_step(engine, batch.to(place.device), job, place)
         meter.samples += job.plan.batch_size(step)
         finished = step + 1
         if finished % settings.log_every == 0 or finished in (1, job.total_steps):
-            note(finished, _step_metrics(engine, terms, loss, job.plan, step) | meter.take())
+            figures = {"epoch": step / job.plan.steps_per_epoch, "train/grad_norm": norm, "train/lr": rate}
+            note(finished, _loss_metrics(terms, loss) | figures | meter.take())
         if finished % settings.checkpoint_every == 0 or finished == job.total_steps:
+            average_statistics(engine.module, place.workers)
             metrics = _validate(engine, job, place, validation_batches)
             if metrics:
                 note(finished, metrics)
             score = metrics.get(job.validation.metric) if job.validation else None
             state = CheckpointState(finished, job.fingerprint, place.workers, settings.zero_stage, score)
-            if log:
+            if log and events:
                 log.flush()
+                events.flush()
             job.checkpoints.save(engine, state, place.rank, place.barrier)
             meter.reset()
 
 
-def train_step(engine: Any, batch: Batch, job: TrainingJob, place: Place) -> tuple[dict[str, Tensor], Tensor]:
-    """One optimizer step on the global batch of which `batch` is this worker's share; returns the terms and their sum."""
+def train_step(engine: Any, batch: Batch, job: TrainingJob, place: Place) -> tuple[dict[str, Tensor], Tensor, float | None]:
+    """One optimizer step on the global batch of which `batch` is this worker's share.
+
+    Returns:
+        The terms, their weighted sum, and the norm of the gradient before clipping (None where ZeRO does not compute it,
+        because nothing is clipped).
+    """
     torch.manual_seed(_seed(job.settings.seed, _STEP, batch.step, place.rank))
     vectors = engine(batch)
     gathered = gather_all(vectors, slice_sizes(job.plan.batch_size(batch.step), place.workers))
@@ -150,8 +162,18 @@ def train_step(engine: Any, batch: Batch, job: TrainingJob, place: Place) -> tup
         named = ", ".join(f"{name} = {float(term):g}" for name, term in terms.items())
         raise RunFailed(f"the loss is not finite at step {batch.step} ({named}); samples {batch.ids.tolist()[:16]} of rank {place.rank}")
     engine.backward(loss)
+    norm = _plain_gradient_norm(engine)
     engine.step()
-    return terms, loss.detach()
+    if norm is None:
+        norm = engine.get_global_grad_norm()
+    return {name: term.detach() for name, term in terms.items()}, loss.detach(), None if norm is None else float(norm)
+
+
+def _plain_gradient_norm(engine: Any) -> Tensor | None:
+    """Without ZeRO and bfloat16 the gradients lie in the parameters, and DeepSpeed does not tell their norm."""
+    if engine.zero_optimization() or engine.bfloat16_enabled():
+        return None
+    return torch.nn.utils.get_total_norm([parameter.grad for parameter in engine.module.parameters() if parameter.grad is not None])
 
 
 def gather_all(vectors: dict[str, Tensor], counts: list[int]) -> dict[str, Tensor]:
@@ -201,15 +223,8 @@ class _Meter:
         return figures
 
 
-def _step_metrics(engine: Any, terms: dict[str, Tensor], loss: Tensor, plan: Plan, step: int) -> dict[str, Any]:
-    norm = engine.get_global_grad_norm()
-    return {
-        "epoch": step / plan.steps_per_epoch,
-        "train/loss": float(loss),
-        **{f"train/loss_{name}": float(term) for name, term in terms.items()},
-        "train/grad_norm": None if norm is None else float(norm),
-        "train/lr": engine.get_lr()[0],
-    }
+def _loss_metrics(terms: dict[str, Tensor], loss: Tensor) -> dict[str, float]:
+    return {"train/loss": float(loss), **{f"train/loss_{name}": float(term) for name, term in terms.items()}}
 
 
 def _validation_batches(job: TrainingJob, place: Place) -> Iterator[tuple[Batch, list[int]]]:
