@@ -72,11 +72,11 @@ def vectors_of(encoder: "Encoder", texts: tuple[str, ...], files: tuple[str, ...
 
 
 def as_json(vectors: dict[str, np.ndarray], texts: tuple[str, ...], files: tuple[str, ...]) -> str:
-    """Texts and images with their vectors: `text` among sentences, `caption` and `image` among images."""
+    """Texts and images with their vectors: `text_vector` among sentences, the others with images."""
     kinds = [name for name in ("text", "caption") if name in vectors]
     rows: dict[str, list[dict[str, Any]]] = {
-        "texts": [{"text": text, **{kind: vectors[kind][i].tolist() for kind in kinds}} for i, text in enumerate(texts)],
-        "images": [{"file": file, "image": vectors["image"][i].tolist()} for i, file in enumerate(files)],
+        "texts": [{"text": text, **{f"{kind}_vector": vectors[kind][i].tolist() for kind in kinds}} for i, text in enumerate(texts)],
+        "images": [{"file": file, "image_vector": vectors["image"][i].tolist()} for i, file in enumerate(files)],
     }
     return json.dumps(rows, ensure_ascii=False)
 

@@ -9,6 +9,7 @@ import sys
 import time
 
 from raysys.errors import run_job
+from raysys.runs.evaluate import check_evaluation
 from raysys.runs.run import check_paths, describe, open_run
 from raysys.runs.settings import GlobetrotterSettings
 from raysys.settings import dumps, from_command_line
@@ -22,6 +23,7 @@ def main() -> None:
     )
     check_paths(settings)
     run = open_run(settings)
+    check_evaluation(run)
     if "--dry-run" in sys.argv:
         print(dumps(run.settings) + "\n".join(describe(run)))
         return

@@ -5,7 +5,10 @@ docstring, which is what `--help` shows. :func:`from_command_line` reads ``--con
 ``--training.steps 200``.
 """
 
+import contextlib
 import difflib
+import io
+import sys
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -62,6 +65,8 @@ def load(cls: type[AnySettings], path: str | Path) -> AnySettings:
         text = Path(path).read_text(encoding="utf-8")
     except OSError as error:
         raise UserError(f"cannot read the settings file {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UserError(f"the settings file {path} is not UTF-8 text") from None
     return loads(cls, text, str(path))
 
 
@@ -102,14 +107,41 @@ def from_command_line(cls: type[AnySettings], arguments: list[str], program: str
             default = load(cls, file)
             del arguments[position : position + used]
             break
+    said = io.StringIO()
     try:
-        return tyro.cli(
-            cls,
-            prog=program,
-            description=description + " Settings come from --config FILE.yaml first, then from these options.",
-            default=default if default is not None else tyro.MISSING_NONPROP,
-            args=arguments,
-            config=(tyro.conf.AvoidSubcommands, tyro.conf.FlagConversionOff),
-        )
-    except pydantic.ValidationError as error:
-        raise UserError("; ".join(_explain(cls, fault, "command line") for fault in error.errors()[:3])) from None
+        with contextlib.redirect_stderr(said):
+            return tyro.cli(
+                cls,
+                prog=program,
+                description=description + " Settings come from --config FILE.yaml first, then from these options.",
+                default=default if default is not None else tyro.MISSING_NONPROP,
+                args=arguments,
+                config=(tyro.conf.AvoidSubcommands, tyro.conf.FlagConversionOff),
+            )
+    except SystemExit as end:
+        # tyro shows a value that the settings refuse as pydantic's own text, over many lines.
+        error = _validation_error(end)
+        if error is None:
+            print(said.getvalue(), file=sys.stderr, end="")
+            raise
+    within = _place_of(cls, error.title)
+    raise UserError("; ".join(_explain(cls, {**fault, "loc": (*within, *fault["loc"])}, "command line") for fault in error.errors()[:3]))
+
+
+def _validation_error(error: BaseException | None) -> pydantic.ValidationError | None:
+    """The validation that an error stems from."""
+    while error is not None and not isinstance(error, pydantic.ValidationError):
+        error = error.__cause__ or error.__context__
+    return error
+
+
+def _place_of(cls: type[Settings], title: str) -> tuple[str, ...]:
+    """Where in `cls` the settings class called `title` is used; empty for `cls` itself."""
+    for name, field in cls.model_fields.items():
+        inner = field.annotation
+        if isinstance(inner, type) and issubclass(inner, Settings):
+            if inner.__name__ == title:
+                return (name,)
+            if place := _place_of(inner, title):
+                return (name, *place)
+    return ()

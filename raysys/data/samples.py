@@ -16,7 +16,7 @@ from raysys.settings import Settings
 from raysys.shards.languages import normalise_language
 from raysys.shards.manifest import Manifest, load_or_build
 from raysys.shards.reader import RawSample, read_samples
-from raysys.storage import Storage, is_remote, join
+from raysys.storage import Storage, join
 
 
 class DataSettings(Settings):
@@ -53,10 +53,10 @@ class DataSettings(Settings):
         return tuple(dict.fromkeys(normalise_language(language) for language in languages))
 
     def locate(self, folder: str) -> str:
-        """Where one of the named folders lies: absolute, or s3://."""
-        if is_remote(folder) or os.path.isabs(folder):
+        """Where one of the named folders lies: an absolute path or a URI."""
+        if "://" in folder or os.path.isabs(folder):
             return folder
-        return join(self.folder if is_remote(self.folder) else os.path.abspath(self.folder), folder)
+        return join(self.folder if "://" in self.folder else os.path.abspath(self.folder), folder)
 
 
 class Samples:

@@ -1,6 +1,7 @@
 """A run: its settings, folder, data and plan, checked before anything is started."""
 
 import os
+import urllib.parse
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -78,8 +79,10 @@ def run_folder(settings: GlobetrotterSettings) -> RunFolder:
 
 
 def open_folder(storage: Storage, uri: str) -> RunFolder:
-    """A run's folder by its path."""
-    return RunFolder(storage, uri if is_remote(uri) else os.path.abspath(uri))
+    """A run's folder by its path or URI."""
+    if uri.startswith("file://"):
+        uri = urllib.parse.unquote(uri.removeprefix("file://"))
+    return RunFolder(storage, uri if "://" in uri else os.path.abspath(uri))
 
 
 def check_paths(settings: GlobetrotterSettings) -> None:

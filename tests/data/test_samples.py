@@ -77,6 +77,8 @@ def test_where_folders_lie(monkeypatch, tmp_path):
     remote = DataSettings(folder="s3://bucket/sets", train=("x",))
     assert remote.locate("emoji/train") == "s3://bucket/sets/emoji/train"
     assert remote.locate("/local") == "/local"
+    assert remote.locate("file:///local") == "file:///local"
+    assert DataSettings(folder="file:///sets", train=("x",)).locate("emoji") == "file:///sets/emoji"
 
 
 def test_language_tags_have_one_spelling():
