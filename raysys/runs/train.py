@@ -21,19 +21,22 @@ def train_run(run: Run, started: float, log: Log = print) -> None:
         RunFailed: training failed, and failed again after restarts.
         KeyboardInterrupt: after a line that says how to resume.
     """
-    training = run.settings.training
     for line in describe(run):
         log(line)
     run.folder.save_settings(run.settings)
+    try:
+        _train_and_score(run, started, log)
+    except KeyboardInterrupt:
+        log(f"stopped; {run.checkpoints.next_step()} steps are kept: the same command goes on from there")
+        raise
+
+
+def _train_and_score(run: Run, started: float, log: Log) -> None:
     tokenizer = get_tokenizer(run)
     if run.checkpoints.next_step() < run.total_steps:
-        start_ray(run.settings.ray, training)
+        start_ray(run.settings.ray, run.settings.training)
         job, builder = make_job(run, tokenizer, log)
-        try:
-            fit(job, builder, run.settings.run.name, started)
-        except KeyboardInterrupt:
-            log(f"stopped; {run.checkpoints.next_step()} steps are kept: the same command goes on from there")
-            raise
+        fit(job, builder, run.name, started)
     encoder = export(run, tokenizer, log)
     evaluation = evaluate_run(run, tokenizer, encoder, log)
     log(f"report: {report_run(run, evaluation)}")
