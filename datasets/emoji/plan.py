@@ -75,16 +75,16 @@ def _training(
         dealt = deal.deal(len(its_styles), [language for language in languages if language in concept.names])
         trained[concept.point] = [language for language in languages if language in dealt]
         for style, language in zip(its_styles, dealt, strict=False):
-            text = _training_caption(concept, language, lot(seed, "caption", concept.point, style))
-            items.append(Item("train", concept.point, style, {language: [text]}))
+            texts = _training_captions(concept, language, lot(seed, "caption", concept.point, style))
+            items.append(Item("train", concept.point, style, {language: texts}))
     lot(seed, "train").shuffle(items)
     return items, trained
 
 
-def _training_caption(concept: Concept, language: str, draw) -> str:
-    keywords = concept.keywords[language]
-    count = min(draw.randint(0, MOST_KEYWORDS), len(keywords))
-    return caption(language, concept.names[language], draw.sample(keywords, count))
+def _training_captions(concept: Concept, language: str, draw) -> list[str]:
+    """The name, and the name with one, two and three keywords, as many as there are: training draws one in each epoch."""
+    keywords, name = concept.keywords[language], concept.names[language]
+    return [caption(language, name, draw.sample(keywords, count)) for count in range(min(MOST_KEYWORDS, len(keywords)) + 1)]
 
 
 def _validation(

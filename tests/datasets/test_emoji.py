@@ -214,7 +214,12 @@ def test_no_mirror_image_crosses_the_split(splits, drawn):
 def test_one_language_per_image_and_balanced(splits):
     for split, tolerance in (("train", 1), ("validation", 2)):
         languages = [sample.metadata["captions"] for sample in splits[split]]
-        assert all(len(captions) == 1 and len(*captions.values()) == 1 for captions in languages)
+        assert all(len(captions) == 1 for captions in languages)
+        texts = [texts for captions in languages for texts in captions.values()]
+        # In training the name alone comes first, then it with one, two and three keywords, as many as the concept has.
+        assert all(len(each) <= 4 and all(text.startswith(each[0]) for text in each) for each in texts if split == "train")
+        assert Counter(map(len, texts)).most_common(1)[0][0] == (4 if split == "train" else 1)
+        assert all(len(each) == 1 for each in texts if split == "validation")
         counts = Counter(language for captions in languages for language in captions)
         assert set(counts) == set(recipe.LANGUAGES)
         assert max(counts.values()) - min(counts.values()) <= tolerance
