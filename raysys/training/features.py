@@ -55,7 +55,7 @@ def cached_features(
             "image": image.model_dump(mode="json"),
             "views": views,
             "seed": training.seed,
-            **key,
+            "networks": key,
         },
         sort_keys=True,
     )
@@ -79,13 +79,13 @@ def _compute(
 ) -> np.ndarray:
     dataset = ray.data.range(len(samples), override_num_blocks=-(-len(samples) // _PICTURES_PER_TASK)).map_batches(
         FeatureExtractor,
-        fn_constructor_args=(samples, build, image, views, training.seed, training.cpus_per_worker),
+        # By reference: actors are started again after a failure, and large arguments of theirs might be gone by then.
+        fn_constructor_args=(ray.put((samples, build, image)), views, training.seed, training.cpus_per_worker),
         batch_size=None,
         num_cpus=training.cpus_per_worker,
         num_gpus=1 if training.gpu else 0,
-        concurrency=training.workers,
+        compute=ray.data.ActorPoolStrategy(size=training.workers),
     )
-    dataset.context.enable_progress_bars = False
     vectors: np.ndarray | None = None
     done, shown = 0, time.monotonic()
     for batch in dataset.iter_batches(batch_size=None, batch_format="numpy"):
@@ -104,8 +104,9 @@ def _compute(
 class FeatureExtractor:
     """Sample numbers → vectors float16 [n, views, D]; one actor on the cluster."""
 
-    def __init__(self, samples: Samples, build: Callable[[], Any], image: ImagePreprocessorSettings, views: int, seed: int, threads: int):
+    def __init__(self, parts: Any, views: int, seed: int, threads: int):
         torch.set_num_threads(threads)
+        samples, build, image = ray.get(parts)
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.samples = samples
         self.system = build().to(self.device).eval()

@@ -1,10 +1,12 @@
 """A training job on a Ray cluster: the worker group, its data, and its restarts."""
 
 import contextlib
+import hashlib
 import logging
 import os
 import signal
 import threading
+import traceback
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,7 +19,7 @@ from ray.train.torch import TorchConfig, TorchTrainer, get_device
 
 from raysys.data.batches import BatchBuilder, BatchFinisher
 from raysys.data.pipeline import DATASET, PlannedData, iterate_batches
-from raysys.errors import RunFailed
+from raysys.errors import RunFailed, UserError
 from raysys.training.loop import Place, TrainingJob, train
 from raysys.training.progress import ProgressBoard, ProgressDisplay
 from raysys.training.resources import check_cpus, check_gpus, needed_cpus
@@ -83,13 +85,13 @@ def fit(job: TrainingJob, builder: BatchBuilder, title: str, started: float) -> 
             failure_config=FailureConfig(max_failures=job.settings.max_failures),
         ),
     )
-    with _interruptible(), ProgressDisplay(board, job.total_steps, title, started):
-        try:
+    try:
+        with _interruptible(), ProgressDisplay(board, job.total_steps, title, started):
             trainer.fit()
-        except ray.train.TrainingFailedError as error:
-            raise RunFailed(_cause(error)) from None
-        finally:
-            ray.kill(board)
+    except ray.train.TrainingFailedError as error:
+        raise RunFailed(_cause(error)) from None
+    finally:
+        ray.kill(board)  # after the display has taken the last lines from it
 
 
 @contextlib.contextmanager
@@ -119,17 +121,29 @@ def run_worker(config: dict[str, Any]) -> None:
     torch.set_num_threads(job.settings.cpus_per_worker)
     finisher = BatchFinisher(job.image, job.decode_threads)
     batches = iterate_batches(ray.train.get_dataset_shard(DATASET), finisher)
-    train(job, place, batches, report=config["board"].put.remote)
+    try:
+        train(job, place, batches, report=config["board"].put.remote)
+    except (RunFailed, UserError):
+        raise
+    except Exception:
+        # An exception leaves the worker without its traceback; as text it reaches the person who started the run.
+        raise RunFailed(traceback.format_exc().strip()) from None
 
 
 def _ray_storage(job: TrainingJob) -> str:
     """Where Ray Train keeps its own state; checkpoints and metrics are ours and lie in the run folder."""
-    return os.path.join(os.path.expanduser("~"), "ray_results") if job.folder.is_remote else os.path.abspath(job.folder.path(".ray"))
+    if not job.folder.is_remote:
+        return os.path.abspath(job.folder.path(".ray"))
+    name = hashlib.blake2b(job.folder.uri.encode(), digest_size=8).hexdigest()
+    return os.path.join(os.path.expanduser("~"), "ray_results", f"raysys-{name}")
+
+
+_LEFT_ALONE = ("Connection closed by peer", "Connection reset by peer")  # what the others see when one worker has gone
 
 
 def _cause(error: BaseException) -> str:
-    worker_failures = getattr(error, "worker_failures", None)
-    if worker_failures:
-        rank, failure = next(iter(sorted(worker_failures.items())))
-        return f"worker {rank}: {str(failure).strip()}"
-    return str(error).strip()
+    failures = [(rank, str(failure).strip()) for rank, failure in sorted(getattr(error, "worker_failures", {}).items())]
+    if not failures:
+        return str(error).strip()
+    first = [failure for failure in failures if not any(sign in failure[1] for sign in _LEFT_ALONE)] or failures
+    return "worker {}: {}".format(*first[0])

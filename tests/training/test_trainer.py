@@ -1,0 +1,159 @@
+"""Training on Ray: a worker that dies costs time and nothing else; a worker's error is the run's."""
+
+import functools
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from raysys.data.batches import Batch, BatchBuilder, BatchFinisher
+from raysys.data.images import ImagePreprocessorSettings
+from raysys.data.plan import Plan
+from raysys.errors import RunFailed, UserError
+from raysys.models.text import TextModelSettings
+from raysys.storage import Storage
+from raysys.systems.globetrotter import Globetrotter, ModelSettings, ObjectiveSettings
+from raysys.training.loop import Place, TrainingJob, train
+from raysys.training.run_folder import RunFolder
+from raysys.training.settings import RaySettings, TrainingSettings
+from raysys.training.trainer import _cause, fit, start_ray
+from tests.training.pictures import MAX_TOKENS, small_samples, small_tokenizer
+from tests.training.processes import run_ranks
+from tests.training.worlds import SEED, build, model_settings, objective, tiny_backbone
+
+SAMPLES, STEPS, WORKERS = 24, 6, 2
+IMAGE = ImagePreprocessorSettings(size=32)
+
+
+class Mortal(Globetrotter):
+    """Ends its process at step 3 on rank 1, the first time."""
+
+    def __init__(self, model: ModelSettings, wanted: ObjectiveSettings, mark: str):
+        super().__init__(model, wanted)
+        self.mark = Path(mark)
+
+    def forward(self, batch: Batch) -> dict[str, Tensor]:
+        if batch.step == 3 and dist.get_rank() == 1 and not self.mark.exists():
+            self.mark.touch()
+            os._exit(1)
+        return super().forward(batch)
+
+
+class Faulty(Mortal):
+    """Cannot do step 1 on rank 1."""
+
+    def forward(self, batch: Batch) -> dict[str, Tensor]:
+        if batch.step == 1 and dist.get_rank() == 1:
+            self.mark.touch()
+            raise ValueError("the colour octarine cannot be seen")
+        return super().forward(batch)
+
+
+def build_marked(kind: type[Mortal], model: ModelSettings, wanted: ObjectiveSettings, mark: str) -> Globetrotter:
+    torch.manual_seed(SEED)
+    return kind(model, wanted, mark)
+
+
+def make_job(folder: Path, system: Any, max_failures: int = 1) -> TrainingJob:
+    settings = TrainingSettings(
+        global_batch=7,
+        steps=STEPS,
+        workers=WORKERS,
+        zero_stage=1,
+        checkpoint_every=2,
+        log_every=1,
+        max_failures=max_failures,
+    )
+    return TrainingJob(
+        settings=settings,
+        build=system,
+        plan=Plan(SAMPLES, 7, 0, run_length=4, window_steps=2, last_batch="keep"),
+        fingerprint="abc",
+        total_steps=STEPS,
+        folder=RunFolder(Storage(), str(folder)),
+        image=IMAGE,
+        decode_threads=1,
+    )
+
+
+def undisturbed(rank: int, job: TrainingJob, builder: BatchBuilder) -> None:
+    """The same training without Ray."""
+    finisher = BatchFinisher(IMAGE, 1)
+    shares = (finisher(builder(step, job.plan.epoch_of(step), job.plan.slice(step, rank, WORKERS))) for step in range(STEPS))
+    train(job, Place(rank, WORKERS, torch.device("cpu")), shares, lambda line: None)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("trainer")
+
+
+@pytest.fixture(scope="module")
+def builder(root) -> BatchBuilder:
+    samples = small_samples(root / "train", SAMPLES)
+    return BatchBuilder(samples, small_tokenizer(samples), MAX_TOKENS, seed=0)
+
+
+@pytest.fixture(scope="module")
+def networks(root, builder) -> tuple[ModelSettings, ObjectiveSettings]:
+    model = model_settings(tiny_backbone(root / "backbone"), dropout=0.1, frozen=False)
+    text = TextModelSettings(**{**model.text.model_dump(), "vocabulary_size": len(builder.tokenizer)})
+    return model.model_copy(update={"text": text}), objective()
+
+
+def figures(job: TrainingJob) -> list[dict[str, Any]]:
+    timed = ("train/samples_per_second", "data/wait_fraction")
+    return [{name: value for name, value in line.items() if name not in timed} for line in job.folder.metrics()]
+
+
+def test_a_run_whose_worker_died_is_the_undisturbed_one(ray_session, root, builder, networks, capsys):
+    reference = make_job(root / "undisturbed", functools.partial(build, *networks))
+    run_ranks(undisturbed, WORKERS, reference, builder)
+    mark = root / "died"
+    job = make_job(root / "mortal", functools.partial(build_marked, Mortal, *networks, str(mark)))
+    fit(job, builder, "mortal", time.perf_counter())
+    assert mark.exists()
+    assert [line["step"] for line in figures(job)] == list(range(1, STEPS + 1))
+    assert figures(job) == figures(reference)
+    assert [state.step for state in job.checkpoints.all()] == [4, 6]
+    shown = capsys.readouterr().out
+    assert "mortal: first step after" in shown
+    assert f"mortal: step {STEPS}/{STEPS}  loss " in shown
+
+
+def test_the_error_of_one_worker_is_the_error_of_the_run(ray_session, root, builder, networks):
+    mark = root / "failed"
+    job = make_job(root / "faulty", functools.partial(build_marked, Faulty, *networks, str(mark)), max_failures=0)
+    with pytest.raises(RunFailed) as failure:
+        fit(job, builder, "faulty", time.perf_counter())
+    assert str(failure.value).startswith("worker 1: Traceback")
+    assert "in forward" in str(failure.value)
+    assert "ValueError: the colour octarine cannot be seen" in str(failure.value)
+    assert time.time() - mark.stat().st_mtime < 60, "the other worker, which waits for this one, does not hold up the news"
+    assert job.checkpoints.all() == []
+
+
+def test_the_cause_is_not_what_the_others_saw_of_it():
+    failures = {0: OSError("[gloo] Connection closed by peer [127.0.0.1]"), 1: OSError("disk full\n"), 2: OSError("disk full, too")}
+    assert _cause(TrainingFailedError("", failures)) == "worker 1: disk full"
+    assert _cause(TrainingFailedError("", {0: failures[0]})) == "worker 0: [gloo] Connection closed by peer [127.0.0.1]"
+    assert _cause(RuntimeError(" no worker started ")) == "no worker started"
+
+
+class TrainingFailedError(Exception):
+    """With what Ray's has: the workers' errors by rank."""
+
+    def __init__(self, message: str, worker_failures: dict[int, Exception]):
+        super().__init__(message)
+        self.worker_failures = worker_failures
+
+
+def test_workers_that_do_not_fit_are_refused_before_anything_starts(ray_session):
+    with pytest.raises(UserError, match=r"training\.workers: 4 workers .* need 5 CPUs, but Ray has 4"):
+        start_ray(RaySettings(), TrainingSettings(workers=4))
+    start_ray(RaySettings(), TrainingSettings(workers=3))
