@@ -72,7 +72,6 @@ def planned_dataset(plan: Plan, builder: BatchBuilder, first_step: int, last_ste
     dataset.context.execution_options.preserve_order = True
     # A task's output must stay one block, or the blocks would no longer be dealt out one to a worker.
     dataset.context.target_max_block_size = 2**40
-    dataset.context.enable_progress_bars = False
     return dataset
 
 
