@@ -20,11 +20,12 @@ from tests.training.worlds import batch, build, model_settings, objective, plan,
 
 STEPS = 3
 WORLDS, STAGES = (1, 2, 3), (0, 1, 2, 3)
+PART_STAGES = (0, 2, 3)
+"""DeepSpeed's stages 1 and 2 are one optimizer."""
 VARIANTS = {"product": (0, 1, 2), "rescaled": (2, 0, 1)}
 """The order of the batches: the first gradient is that of a full batch, or of one in which a third worker has no sample."""
 PARTS = {
     "no L_t": {"transitive": 0},
-    "no L_v, no L_c": {"image": 0, "cloze": 0},
     "L_t alone": {"image": 0, "image_caption": 0, "cloze": 0},
     "L_v alone": {"transitive": 0, "image_caption": 0, "cloze": 0},
     "L_c alone": {"transitive": 0, "image": 0, "image_caption": 0},
@@ -124,7 +125,7 @@ def work(rank: int, backbone: str) -> dict[Any, Found]:
     for stage, variant in itertools.product(STAGES, VARIANTS):
         found["exact", stage, variant] = with_engine(rank, workers, build(model, objective(variant)), settings(stage))
     if workers == 2:
-        for stage, part in itertools.product(STAGES, PARTS):
+        for stage, part in itertools.product(PART_STAGES, PARTS):
             found["parts", stage, part] = with_engine(rank, workers, build(model, objective(**PARTS[part])), settings(stage))
         for stage in STAGES:
             found["bf16", stage] = with_engine(rank, workers, build(model, objective()), settings(stage, "bf16"))
@@ -176,7 +177,7 @@ def test_losses_gradients_and_weights_are_those_of_one_plain_process(results, ba
 
 
 @pytest.mark.parametrize("part", PARTS)
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("stage", PART_STAGES)
 def test_parts_that_no_loss_needs_are_left_out_and_the_rest_trains(results, backbone, stage, part):
     expected = plain(backbone, part=part)
     assert set(expected.terms[0]) == {"transitive", "image", "image_caption", "cloze"} - PARTS[part].keys()
