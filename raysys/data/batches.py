@@ -9,12 +9,11 @@ import pickle
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from transformers import PreTrainedTokenizerFast
 
 from raysys.data.features import FeatureCache
 from raysys.data.images import ImagePreprocessor, ImagePreprocessorSettings
@@ -24,6 +23,9 @@ from raysys.data.samples import Samples
 from raysys.data.tokenizer import encode
 from raysys.shards.reader import RawSample, image_extension
 from raysys.shards.sample import SampleError, parse_captions
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
 
 _CAPTION, _MASKING, _VIEW = 11, 12, 13  # what a random draw is for
 
@@ -85,7 +87,7 @@ class BatchBuilder:
     def __init__(
         self,
         samples: Samples,
-        tokenizer: PreTrainedTokenizerFast,
+        tokenizer: "PreTrainedTokenizerFast",
         max_tokens: int,
         seed: int,
         features: FeatureCache | None = None,

@@ -2,14 +2,16 @@
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from torch import Tensor
-from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from raysys.errors import UserError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
 
 PAD, UNK, CLS, SEP, MASK = SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 SMALLEST = len(SPECIALS) + 256
@@ -39,7 +41,7 @@ class Tokens(NamedTuple):
     """How many texts were longer than allowed and lost their end"""
 
 
-def train_tokenizer(captions: Iterable[str], vocab_size: int, max_tokens: int = 50) -> PreTrainedTokenizerFast:
+def train_tokenizer(captions: Iterable[str], vocab_size: int, max_tokens: int = 50) -> "PreTrainedTokenizerFast":
     """Learn a byte-level BPE from `captions`; the same captions in any order give the same tokenizer.
 
     Texts are compared as people see them: composed and decomposed letters, half-width kana and presentation forms (NFKC,
@@ -97,6 +99,8 @@ def train_tokenizer(captions: Iterable[str], vocab_size: int, max_tokens: int = 
         pair=f"{CLS} $A {SEP} $B {SEP}",
         special_tokens=[(token, tokenizer.token_to_id(token)) for token in (CLS, SEP)],
     )
+    from transformers import PreTrainedTokenizerFast
+
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         pad_token=PAD,
@@ -110,17 +114,19 @@ def train_tokenizer(captions: Iterable[str], vocab_size: int, max_tokens: int = 
     )
 
 
-def load_tokenizer(folder: str | Path) -> PreTrainedTokenizerFast:
+def load_tokenizer(folder: str | Path) -> "PreTrainedTokenizerFast":
     """The tokenizer that `tokenizer.save_pretrained(folder)` wrote. Raises UserError where there is none."""
     if not (Path(folder) / "tokenizer.json").is_file():
         raise UserError(f"there is no tokenizer in {folder}: tokenizer.json is missing")
+    from transformers import AutoTokenizer, PreTrainedTokenizerFast
+
     tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     if not isinstance(tokenizer, PreTrainedTokenizerFast):
         raise UserError(f"the tokenizer in {folder} is no fast tokenizer: save it again with transformers' fast class")
     return tokenizer
 
 
-def encode(tokenizer: PreTrainedTokenizerFast, texts: Sequence[str], max_length: int) -> Tokens:
+def encode(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str], max_length: int) -> Tokens:
     """Ids of `texts` with special tokens, each cut to `max_length` (special tokens kept), padded to the longest.
 
     Works with any fast tokenizer, and from several threads at once: the tokenizer's own state is never changed.

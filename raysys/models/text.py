@@ -5,7 +5,6 @@ from typing import Literal
 import pydantic
 import torch
 from torch import Tensor, nn
-from transformers import BertConfig, BertModel
 
 from raysys.settings import Settings
 
@@ -47,6 +46,8 @@ class TextEncoder(nn.Module):
     """
 
     def __init__(self, settings: TextModelSettings):
+        from transformers import BertConfig, BertModel  # takes seconds, which those who only read settings need not wait
+
         super().__init__()
         self.settings = settings
         self.hidden_size = settings.hidden_size
