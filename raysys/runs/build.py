@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
+import torch
+from torch import Tensor
 from transformers import PreTrainedTokenizerFast
 
 from raysys.data.batches import BatchBuilder
@@ -14,8 +16,9 @@ from raysys.data.features import FeatureCache
 from raysys.data.samples import Samples
 from raysys.data.tokenizer import train_tokenizer
 from raysys.evaluation.validation import SCORE, score_validation
+from raysys.models.heads import whiten
 from raysys.runs.folders import upload_folder
-from raysys.runs.networks import build_system, fitted_model, has_tokenizer, saved_tokenizer
+from raysys.runs.networks import build_system, fitted_model, has_tokenizer, save_whitening, saved_tokenizer, saved_whitening
 from raysys.runs.run import Log, Run
 from raysys.shards.sample import parse_captions
 from raysys.storage import join
@@ -57,12 +60,17 @@ def make_job(run: Run, tokenizer: PreTrainedTokenizerFast, log: Log = print) -> 
         features = image_features(run, samples, build, log) if settings.data.cached_views else None
         return BatchBuilder(samples, tokenizer, text.max_tokens, seed, features, decode)
 
+    training = builder_of(run.samples)
+    whitening = saved_whitening(run)
+    if settings.model.image_head == "whitened" and whitening is None:
+        whitening = whiten(training_vectors(training), settings.model.head.size)
+        save_whitening(run, whitening)
     validation = None
     if run.validation is not None:
         validation = Validation(builder_of(run.validation), score_validation, SCORE)
     job = TrainingJob(
         settings=settings.training,
-        build=build,
+        build=functools.partial(build, whitening=whitening),
         plan=run.plan,
         fingerprint=run.samples.fingerprint,
         total_steps=run.total_steps,
@@ -71,7 +79,15 @@ def make_job(run: Run, tokenizer: PreTrainedTokenizerFast, log: Log = print) -> 
         decode_threads=settings.data.decode_threads,
         validation=validation,
     )
-    return job, builder_of(run.samples)
+    return job, training
+
+
+def training_vectors(builder: BatchBuilder, most: int = 50_000) -> Tensor:
+    """Kept vectors of the training pictures as they are, float32 [n, D]; at most `most`, evenly spaced."""
+    assert builder.features is not None
+    samples = len(builder.samples)
+    ids = np.arange(samples) if samples <= most else np.arange(most) * samples // most
+    return torch.from_numpy(np.concatenate([builder.features.read(part)[:, 0] for part in np.array_split(ids, -(-len(ids) // 1024))]))
 
 
 def image_features(run: Run, samples: Samples, build: Callable[[], Globetrotter], log: Log) -> FeatureCache:

@@ -8,7 +8,7 @@ from typing import Literal
 from transformers import PreTrainedTokenizerFast
 
 from raysys.runs.folders import download_folder, upload_folder
-from raysys.runs.networks import build_system, fitted_model, saved_tokenizer
+from raysys.runs.networks import build_system, fitted_model, saved_tokenizer, saved_whitening
 from raysys.runs.run import Log, SavedRun
 from raysys.storage import Storage, is_remote, join
 from raysys.systems.encoder import CARD, Encoder
@@ -18,7 +18,8 @@ from raysys.training.export import load_weights
 
 def make_encoder(run: SavedRun, tokenizer: PreTrainedTokenizerFast, state: CheckpointState | None) -> Encoder:
     """The networks of a checkpoint as an encoder; without one, as they were before training."""
-    system = build_system(fitted_model(run.settings, tokenizer), run.settings.objective, run.settings.training.seed)
+    model, objective, seed = fitted_model(run.settings, tokenizer), run.settings.objective, run.settings.training.seed
+    system = build_system(model, objective, seed, saved_whitening(run))
     if state is not None:
         load_weights(system, run.checkpoints, state)
     info = {

@@ -1,13 +1,16 @@
 """A run's networks and tokenizer, without its data and without a cluster."""
 
+import io
 import tempfile
 from pathlib import Path
 
+import numpy as np
 import torch
 from transformers import PreTrainedTokenizerFast
 
 from raysys.data.tokenizer import load_tokenizer
 from raysys.errors import UserError
+from raysys.models.heads import WhitenedHead, Whitening
 from raysys.runs.folders import download_folder
 from raysys.runs.run import SavedRun
 from raysys.runs.settings import GlobetrotterSettings
@@ -20,10 +23,31 @@ def fitted_model(settings: GlobetrotterSettings, tokenizer: PreTrainedTokenizerF
     return settings.model.model_copy(update={"text": text})
 
 
-def build_system(model: ModelSettings, objective: ObjectiveSettings, seed: int) -> Globetrotter:
-    """The networks with the weights that `seed` gives."""
+def build_system(model: ModelSettings, objective: ObjectiveSettings, seed: int, whitening: Whitening | None = None) -> Globetrotter:
+    """The networks with the weights that `seed` gives, and the image head, where it is a whitened one, that begins at `whitening`."""
     torch.manual_seed(seed)
-    return Globetrotter(model, objective)
+    system = Globetrotter(model, objective)
+    if whitening is not None and isinstance(system.image_head, WhitenedHead):
+        system.image_head.begin(whitening)
+    return system
+
+
+_WHITENING = "whitening.npz"
+
+
+def save_whitening(run: SavedRun, whitening: Whitening) -> None:
+    """Keep with the run where its image head began."""
+    buffer = io.BytesIO()
+    np.savez(buffer, **{name: value.numpy() for name, value in whitening._asdict().items()})
+    run.folder.storage.write(run.folder.path(_WHITENING), buffer.getvalue())
+
+
+def saved_whitening(run: SavedRun) -> Whitening | None:
+    """Where the run's image head began; None where it began with random weights, or has not begun yet."""
+    if run.settings.model.image_head != "whitened" or not run.folder.storage.exists(run.folder.path(_WHITENING)):
+        return None
+    arrays = np.load(io.BytesIO(run.folder.storage.read(run.folder.path(_WHITENING))))
+    return Whitening(*(torch.from_numpy(arrays[name]) for name in Whitening._fields))
 
 
 def has_tokenizer(run: SavedRun) -> bool:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from raysys.data.batches import Batch
-from raysys.models.heads import ClozeHead, ProjectionHead, ProjectionHeadSettings
+from raysys.models.heads import ClozeHead, ProjectionHead, ProjectionHeadSettings, WhitenedHead
 from raysys.models.images import ImageBackbone, ImageModelSettings, SimCLRViews, SimCLRViewsSettings
 from raysys.models.text import TextEncoder, TextModelSettings
 from raysys.objectives.cloze import cloze_loss
@@ -29,6 +29,9 @@ class ModelSettings(Settings):
     """How the two views of an image are made."""
     head: ProjectionHeadSettings = ProjectionHeadSettings()
     """Heads from the networks' vectors into the spaces of comparison."""
+    image_head: Literal["projection", "whitened"] = "projection"
+    """Head of the image network: dense, GELU and norm with random weights, or linear from whitened principal components of the kept
+    training vectors (needs data.cached_views)."""
 
 
 class Weights(Settings):
@@ -92,7 +95,8 @@ class Globetrotter(nn.Module):
         if self.uses_images:
             self.image = ImageBackbone(model.image)
             self.views = SimCLRViews(model.views)
-            self.image_head = ProjectionHead(model.head, self.image.hidden_size)
+            head = WhitenedHead if model.image_head == "whitened" else ProjectionHead
+            self.image_head = head(model.head, self.image.hidden_size)
             # L_v alone trains no head for captions; it is there for what is compared after training.
             self.image_caption_head = ProjectionHead(model.head, size)
         if self.compares_captions:

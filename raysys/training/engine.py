@@ -8,6 +8,7 @@ import torch
 import torch.distributed
 from torch import nn
 
+from raysys.errors import UserError
 from raysys.training.settings import TrainingSettings
 
 
@@ -43,7 +44,7 @@ def make_engine(system: nn.Module, settings: TrainingSettings, workers: int, tot
 
     # Its just-in-time build takes most of a minute and gains nothing over gloo.
     __compatible_ops__["deepspeed_shm_comm"] = False
-    optimizer = torch.optim.AdamW(parameter_groups(system, settings.weight_decay), lr=settings.learning_rate)
+    optimizer = torch.optim.AdamW(parameter_groups(system, settings), lr=settings.learning_rate)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: learning_rate_factor(settings, total_steps, step))
     engine, *_ = deepspeed.initialize(
         model=system, optimizer=optimizer, lr_scheduler=schedule, config=engine_config(settings, workers), dist_init_required=False
@@ -51,13 +52,28 @@ def make_engine(system: nn.Module, settings: TrainingSettings, workers: int, tot
     return engine
 
 
-def parameter_groups(system: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
-    """Matrices with weight decay; biases, norms and scales without."""
-    trained = [parameter for parameter in system.parameters() if parameter.requires_grad]
-    matrices = [parameter for parameter in trained if parameter.ndim >= 2]
-    others = [parameter for parameter in trained if parameter.ndim < 2]
-    groups = [{"params": matrices, "weight_decay": weight_decay}, {"params": others, "weight_decay": 0.0}]
-    return [group for group in groups if group["params"]]
+def parameter_groups(system: nn.Module, settings: TrainingSettings) -> list[dict[str, Any]]:
+    """Matrices with weight decay; biases, norms and scales without; parts with a learning rate of their own apart.
+
+    The first group has the plain learning rate, which is the one that is logged.
+
+    Raises:
+        UserError: `learning_rate_factors` names a part that the system does not have.
+    """
+    factors = settings.learning_rate_factors
+    trained = {name: parameter for name, parameter in system.named_parameters() if parameter.requires_grad}
+    for part in factors:
+        if not any(name.startswith(part) for name in trained):
+            known = ", ".join(sorted({name.split(".")[0] for name in trained}))
+            raise UserError(f"training.learning_rate_factors: nothing that is trained is called {part}…; there are {known}")
+    groups: dict[tuple[float, bool], list[nn.Parameter]] = {}
+    for name, parameter in trained.items():
+        longest = max((part for part in factors if name.startswith(part)), key=len, default="")
+        groups.setdefault((factors.get(longest, 1.0), parameter.ndim >= 2), []).append(parameter)
+    return [
+        {"params": parameters, "lr": settings.learning_rate * factor, "weight_decay": settings.weight_decay if decays else 0.0}
+        for (factor, decays), parameters in sorted(groups.items(), key=lambda item: (item[0][0] != 1.0, item[0][0], not item[0][1]))
+    ]
 
 
 def average_statistics(system: nn.Module, workers: int) -> None:

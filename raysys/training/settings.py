@@ -30,6 +30,8 @@ class TrainingSettings(Settings):
     """Of weights and activations; losses are always computed in float32."""
     learning_rate: pydantic.PositiveFloat = 1e-4
     """Peak learning rate of AdamW."""
+    learning_rate_factors: dict[str, pydantic.NonNegativeFloat] = pydantic.Field(default_factory=dict)
+    """Parts of the system that learn faster or slower: the beginning of their parameters' names → factor of the learning rate."""
     weight_decay: pydantic.NonNegativeFloat = 0.01
     """Of matrices; biases and norms have none."""
     warmup_steps: pydantic.NonNegativeInt = 0

@@ -2,7 +2,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from raysys.models.heads import ClozeHead, ProjectionHead, ProjectionHeadSettings
+from raysys.models.heads import ClozeHead, ProjectionHead, ProjectionHeadSettings, WhitenedHead, whiten
 from raysys.models.text import TextEncoder, TextModelSettings
 
 SMALL = TextModelSettings(hidden_size=32, layers=1, heads=4, intermediate_size=64, max_tokens=12, vocabulary_size=90)
@@ -84,3 +84,38 @@ def test_a_sample_does_not_depend_on_its_neighbours(cloze):
     together, _ = head(tokens, labels, encoder.word_embeddings)
     alone = torch.cat([head(tokens[i : i + 1], labels[i : i + 1], encoder.word_embeddings)[0] for i in range(4)])
     torch.testing.assert_close(together, alone)
+
+
+def test_whitening_gives_uncorrelated_components_of_unit_variance():
+    torch.manual_seed(0)
+    vectors = torch.randn(4000, 12) @ torch.randn(12, 12) * torch.linspace(0.1, 9, 12) + torch.randn(12)
+    head = WhitenedHead(ProjectionHeadSettings(size=5), 12)
+    head.begin(whiten(vectors, 5))
+    seen = head(vectors).detach()
+    assert torch.allclose(seen.mean(dim=0), torch.zeros(5), atol=1e-3)
+    assert torch.allclose(seen.T @ seen / len(seen), torch.eye(5), atol=2e-2)
+    # The components are those of the largest variance: scikit-free check against the singular values.
+    standardised = (vectors - vectors.mean(dim=0)) / vectors.std(dim=0)
+    largest = torch.linalg.svd(standardised, full_matrices=False)
+    assert torch.allclose((seen @ seen.T)[:50, :50], (largest.U[:, :5] @ largest.U[:, :5].T)[:50, :50] * len(vectors), atol=0.1)
+
+
+def test_a_constant_entry_counts_for_nothing():
+    vectors = torch.randn(100, 4, generator=torch.Generator().manual_seed(1))
+    vectors[:, 2] = 7.0
+    found = whiten(vectors, 2)
+    assert all(value.isfinite().all() for value in found)
+    assert found.components[:, 2].abs().max() < 1e-6
+
+
+def test_too_few_vectors_for_the_components():
+    with pytest.raises(ValueError, match="more than 8 vectors"):
+        whiten(torch.randn(8, 20), 8)
+
+
+def test_whitened_head_keeps_its_start_when_saved_and_loaded():
+    head, again = (WhitenedHead(ProjectionHeadSettings(size=3), 6) for _ in range(2))
+    vectors = torch.randn(50, 6)
+    head.begin(whiten(vectors, 3))
+    again.load_state_dict(head.state_dict())
+    assert torch.equal(head(vectors), again(vectors))

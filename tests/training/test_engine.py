@@ -11,6 +11,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from raysys.data.plan import slice_sizes
+from raysys.errors import UserError
 from raysys.systems.globetrotter import Globetrotter
 from raysys.training.engine import engine_config, learning_rate_factor, make_engine, parameter_groups
 from raysys.training.loop import gather_all
@@ -199,7 +200,7 @@ def test_bfloat16_is_near(results, backbone, stage):
 
 def test_weights_have_decay_and_biases_and_norms_do_not(backbone):
     system = build(model_settings(backbone), objective())
-    decayed, free = parameter_groups(system, 0.1)
+    decayed, free = parameter_groups(system, TrainingSettings(weight_decay=0.1))
     names = {id(parameter): name for name, parameter in system.named_parameters()}
     assert decayed["weight_decay"] == 0.1
     assert free["weight_decay"] == 0
@@ -228,3 +229,16 @@ def test_engine_settings_hold_for_shares_that_differ(workers):
     assert config["zero_optimization"] == {"stage": 2}
     assert config["bf16"] == {"enabled": True}
     assert config["gradient_clipping"] == 0.3
+
+
+def test_parts_with_a_learning_rate_of_their_own(backbone):
+    system = build(model_settings(backbone), objective())
+    settings = TrainingSettings(learning_rate=0.5, learning_rate_factors={"image_head": 0.1, "image_head.norm": 0.0})
+    rates = {id(parameter): group["lr"] for group in parameter_groups(system, settings) for parameter in group["params"]}
+    for name, parameter in system.named_parameters():
+        if parameter.requires_grad:
+            factor = 0.0 if name.startswith("image_head.norm") else 0.1 if name.startswith("image_head") else 1.0
+            assert rates[id(parameter)] == pytest.approx(0.5 * factor), name
+    assert parameter_groups(system, settings)[0]["lr"] == 0.5, "the rate that is logged"
+    with pytest.raises(UserError, match=r"nothing that is trained is called eyes.*image_head"):
+        parameter_groups(system, TrainingSettings(learning_rate_factors={"eyes": 2.0}))
