@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from PIL import Image
 from torch import Tensor
 
+from raysys.errors import RunFailed
 from raysys.settings import Settings
 
 ORIENTATION = 0x0112
@@ -22,7 +23,7 @@ LONGEST_ASPECT = 4
 """With fit "crop", a longer picture loses its ends before it is resized, or 1 × 10 000 pixels would become 224 × 2 240 000."""
 
 
-class ImageError(Exception):
+class ImageError(RunFailed):
     """A picture that cannot be used. The message names the picture (`where`) and the reason."""
 
     def __init__(self, where: str, reason: str):

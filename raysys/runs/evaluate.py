@@ -1,5 +1,6 @@
 """Score a run on its test splits, beside chance, the untrained networks and other runs."""
 
+import dataclasses
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
@@ -98,8 +99,10 @@ def score_encoder(encoder: Encoder, items: dict[str, list[Item]], remembered: di
 
 
 def encode_splits(encoder: Encoder, items: dict[str, list[Item]], remembered: dict[str, np.ndarray]) -> dict[str, EncodedItems]:
-    """Every split as vectors."""
+    """Every split as vectors; of a system that was trained on text alone, without those of images."""
     scored = RememberingEncoder(encoder, remembered)
+    if not encoder.has_images:
+        items = {name: [dataclasses.replace(item, image=None) for item in split] for name, split in items.items()}
     return {name: encode_items(scored, split) for name, split in items.items()}
 
 

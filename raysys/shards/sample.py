@@ -11,6 +11,7 @@ import unicodedata
 from dataclasses import dataclass, field
 from typing import Any
 
+from raysys.errors import RunFailed
 from raysys.shards.languages import normalise_language
 
 IMAGE_EXTENSIONS = ("jpg", "jpeg", "png", "webp", "gif", "bmp", "tif", "tiff")
@@ -29,7 +30,7 @@ _INVISIBLE_ENDS = "\u200b\u200c\u2060\ufeff\u00ad\u180e"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-class SampleError(Exception):
+class SampleError(RunFailed):
     """One sample cannot be used: says where it lies (`where`) and why (`reason`)."""
 
     def __init__(self, where: str, reason: str):

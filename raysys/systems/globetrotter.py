@@ -29,6 +29,8 @@ class ModelSettings(Settings):
     """How the two views of an image are made."""
     head: ProjectionHeadSettings = ProjectionHeadSettings()
     """Heads from the networks' vectors into the spaces of comparison."""
+    text_heads: Literal["separate", "shared"] = "separate"
+    """A head for comparing captions with captions beside that for comparing them with images (as in the paper), or one for both."""
     image_head: Literal["projection", "whitened"] = "projection"
     """Head of the image network: dense, GELU and norm with random weights, or linear from whitened principal components of the kept
     training vectors (needs data.cached_views)."""
@@ -99,7 +101,7 @@ class Globetrotter(nn.Module):
             self.image_head = head(model.head, self.image.hidden_size)
             # L_v alone trains no head for captions; it is there for what is compared after training.
             self.image_caption_head = ProjectionHead(model.head, size)
-        if self.compares_captions:
+        if self.has_caption_head:
             self.caption_head = ProjectionHead(model.head, size)
         if weights.cloze:
             self.cloze_head = ClozeHead(model.text)
@@ -142,7 +144,7 @@ class Globetrotter(nn.Module):
             vectors = {}
         if self.uses_images:
             vectors["image_caption"] = self.project_image_caption(pooled)
-        if self.compares_captions:
+        if weights.transitive:
             vectors["caption"] = self.project_caption(pooled)
         return vectors
 
@@ -173,17 +175,17 @@ class Globetrotter(nn.Module):
         return torch.stack([getattr(self.objective.weights, name) * term for name, term in terms.items()]).sum()
 
     @property
-    def compares_captions(self) -> bool:
-        """Whether there is a head for caption–caption similarity; without L_t none is trained."""
-        return bool(self.objective.weights.transitive)
+    def has_caption_head(self) -> bool:
+        """Whether there is a head of its own for caption–caption similarity; without L_t nothing would train it."""
+        return bool(self.objective.weights.transitive) and self.model.text_heads == "separate"
 
     def project_caption(self, pooled: Tensor) -> Tensor:
         """Text network's output [n, h] → unit vectors [n, d] in which captions are compared with captions.
 
-        Where no loss compares captions, they are compared as they are with images; without images, by the text network's
-        own vectors.
+        Without a head of their own, captions are compared as they are with images; without images, by the text network's own
+        vectors.
         """
-        if self.compares_captions:
+        if self.has_caption_head:
             return unit_vectors(self.caption_head(pooled))
         return self.project_image_caption(pooled) if self.uses_images else unit_vectors(pooled)
 
