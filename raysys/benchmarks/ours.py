@@ -12,7 +12,8 @@ from torch import Tensor
 
 from raysys.benchmarks.measure import Contender
 from raysys.benchmarks.step import TrainingStep
-from raysys.data.batches import Batch, BatchBuilder, BatchFinisher
+from raysys.data.batches import Batch, BatchFinisher
+from raysys.data.builder import BatchBuilder
 from raysys.data.images import ImagePreprocessorSettings
 from raysys.data.pipeline import iterate_batches, planned_dataset
 from raysys.data.plan import Plan

@@ -29,7 +29,7 @@ class FeatureCache:
         self._row_bytes = int(np.prod(self.shape[1:])) * self.dtype.itemsize
 
     def read(self, ids: np.ndarray) -> np.ndarray:
-        """Vectors of samples `ids` (ascending or not): float32 [n, views, size]; neighbours are read in one range."""
+        """Vectors of samples `ids` (ascending or not): [n, views, size] as stored; neighbours are read in one range."""
         rows = np.empty((len(ids), *self.shape[1:]), dtype=self.dtype)
         order = np.argsort(ids, kind="stable")
         breaks = np.flatnonzero(np.diff(ids[order]) > _GAP) + 1
@@ -38,7 +38,7 @@ class FeatureCache:
             data = self.storage.read(self.uri, self._start + first * self._row_bytes, (last - first + 1) * self._row_bytes)
             block = np.frombuffer(data, dtype=self.dtype).reshape(-1, *self.shape[1:])
             rows[positions] = block[ids[positions] - first]
-        return rows.astype(np.float32)
+        return rows
 
 
 _GAP = 16  # rows read in vain cost less than another request

@@ -3,18 +3,18 @@
 import contextlib
 import io
 import math
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import pydantic
 import simplejpeg
-import torch
-import torch.nn.functional as F
 from PIL import Image
-from torch import Tensor
 
 from raysys.errors import RunFailed
 from raysys.settings import Settings
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 ORIENTATION = 0x0112
 # by content, never by name; formats that run other programs (EPS) or are no pictures stay out
@@ -59,7 +59,7 @@ class ImagePreprocessor:
     def __init__(self, settings: ImagePreprocessorSettings):
         self.settings = settings
 
-    def __call__(self, data: bytes, where: str = "") -> Tensor:
+    def __call__(self, data: bytes, where: str = "") -> "Tensor":
         """RGB uint8 [3, size, size].
 
         The format is recognised by content. EXIF orientation is applied, and ignored where EXIF is broken. Transparency
@@ -122,7 +122,10 @@ class ImagePreprocessor:
         except Exception as error:  # each of Pillow's decoders raises kinds of its own on damaged data
             raise ImageError(where, f"cannot be decoded ({' '.join(str(error).split()) or type(error).__name__})") from None
 
-    def _fit(self, decoded: _Decoded) -> Tensor:
+    def _fit(self, decoded: _Decoded) -> "Tensor":
+        import torch  # takes seconds, which those who only carry these settings about need not wait
+        from torch.nn.functional import interpolate
+
         size, crop = self.settings.size, self.settings.fit == "crop"
         pixels, height, width = decoded
         if crop and max(height, width) > LONGEST_ASPECT * min(height, width):
@@ -134,7 +137,7 @@ class ImagePreprocessor:
         # a [H, W, C] picture seen as [1, C, H, W] is channels-last: the fast uint8 kernel, and no copy
         image = torch.from_numpy(np.ascontiguousarray(pixels)).permute(2, 0, 1)[None]
         if target != list(pixels.shape[:2]):
-            image = F.interpolate(image, size=target, mode="bilinear", antialias=True)
+            image = interpolate(image, size=target, mode="bilinear", antialias=True)
         top, left = (abs(length - size) // 2 for length in target)
         if crop:
             return image[0, :, top : top + size, left : left + size].contiguous()

@@ -15,7 +15,8 @@ import ray
 import ray.data
 from ray.train import DataConfig
 
-from raysys.data.batches import Batch, BatchBuilder, BatchFinisher
+from raysys.data.batches import Batch, BatchFinisher
+from raysys.data.builder import BatchBuilder
 from raysys.data.plan import Plan
 
 DATASET = "train"

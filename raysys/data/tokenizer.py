@@ -8,6 +8,7 @@ import torch
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from torch import Tensor
 
+from raysys.data.encoding import encode_rows, pad_rows, whole
 from raysys.errors import UserError
 
 if TYPE_CHECKING:
@@ -20,14 +21,6 @@ SMALLEST = len(SPECIALS) + 256
 INVISIBLE = r"[\x{AD}\x{34F}\x{61C}\x{180B}-\x{180E}\x{200B}-\x{200F}\x{202A}-\x{202E}\x{2060}-\x{206F}\x{FE00}-\x{FE0F}\x{FEFF}]"
 # a vowel sign or accent stays with its letter: GPT-2's own pattern cuts the words of Indic scripts at every sign
 WORDS = r" ?[\p{L}\p{M}]+| ?\p{N}{1,3}| ?[^\s\p{L}\p{M}\p{N}]+|\s+"
-
-
-class EmptyTextError(ValueError):
-    """A text without anything visible: it would get the vector of the special tokens, the same for all such texts."""
-
-    def __init__(self, index: int, text: str):
-        super().__init__(f"text {index} is empty: {text!r} has no visible character")
-        self.index = index
 
 
 class Tokens(NamedTuple):
@@ -89,7 +82,7 @@ def train_tokenizer(captions: Iterable[str], vocab_size: int, max_tokens: int = 
         nonlocal seen
         for caption in captions:
             seen += 1
-            yield _whole(caption)
+            yield whole(caption)
 
     tokenizer.train_from_iterator(counted(), trainer)
     if not seen:
@@ -134,30 +127,6 @@ def encode(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str], max_lengt
     Raises:
         EmptyTextError: a text has no visible character; names its index.
     """
-    backend = tokenizer.backend_tokenizer
-    room = max_length - backend.num_special_tokens_to_add(False)
-    if room < 1:
-        raise ValueError(f"max_length {max_length} leaves no room for text beside the special tokens")
-    rows, truncated = [], 0
-    for index, encoding in enumerate(backend.encode_batch([_whole(text) for text in texts], add_special_tokens=False)):
-        if not len(encoding):
-            raise EmptyTextError(index, texts[index])
-        if len(encoding) > room:
-            encoding.truncate(room)
-            truncated += 1
-        rows.append(backend.post_process(encoding).ids)
-    lengths = torch.tensor([len(row) for row in rows], dtype=torch.int64)
-    longest = int(lengths.max()) if rows else 0
-    pad = tokenizer.pad_token_id
-    ids = torch.tensor([row + [pad] * (longest - len(row)) for row in rows], dtype=torch.int64).reshape(len(rows), longest)
-    mask = (torch.arange(longest)[None] < lengths[:, None]).to(torch.int64)
-    return Tokens(ids, mask, truncated)
-
-
-def _whole(text: str) -> str:
-    """`text` with surrogate pairs joined and lone surrogates, which no tokenizer takes, as U+FFFD."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
+    rows, truncated = encode_rows(tokenizer.backend_tokenizer, texts, max_length)
+    ids, mask = pad_rows(rows, tokenizer.pad_token_id)
+    return Tokens(torch.from_numpy(ids), torch.from_numpy(mask), truncated)

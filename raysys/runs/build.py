@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedTokenizerFast
 
-from raysys.data.batches import BatchBuilder
+from raysys.data.builder import BatchBuilder
 from raysys.data.features import FeatureCache
 from raysys.data.samples import Samples
 from raysys.data.tokenizer import train_tokenizer
@@ -87,7 +87,8 @@ def training_vectors(builder: BatchBuilder, most: int = 50_000) -> Tensor:
     assert builder.features is not None
     samples = len(builder.samples)
     ids = np.arange(samples) if samples <= most else np.arange(most) * samples // most
-    return torch.from_numpy(np.concatenate([builder.features.read(part)[:, 0] for part in np.array_split(ids, -(-len(ids) // 1024))]))
+    parts = [builder.features.read(part)[:, 0] for part in np.array_split(ids, -(-len(ids) // 1024))]
+    return torch.from_numpy(np.concatenate(parts)).float()
 
 
 def image_features(run: Run, samples: Samples, build: Callable[[], Globetrotter], log: Log) -> FeatureCache:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from transformers import PreTrainedTokenizerFast
 
-from raysys.data.batches import image_bytes
+from raysys.data.builder import image_bytes
 from raysys.data.samples import Samples
 from raysys.errors import UserError
 from raysys.evaluation.scores import EncodedItems, Item, encode_items, score

@@ -1,5 +1,7 @@
 """Train a run, export and score it, and say what was reached."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 from raysys.runs.build import get_tokenizer, make_job
 from raysys.runs.evaluate import evaluate_run
 from raysys.runs.export import export
@@ -32,9 +34,13 @@ def train_run(run: Run, started: float, log: Log = print) -> None:
 
 
 def _train_and_score(run: Run, started: float, log: Log) -> None:
-    tokenizer = get_tokenizer(run)
-    if run.checkpoints.next_step() < run.total_steps:
-        start_ray(run.settings.ray, run.settings.training)
+    unfinished = run.checkpoints.next_step() < run.total_steps
+    with ThreadPoolExecutor(1) as background:  # Ray takes seconds to start, the tokenizer to be made
+        making = background.submit(get_tokenizer, run)
+        if unfinished:
+            start_ray(run.settings.ray, run.settings.training)
+        tokenizer = making.result()
+    if unfinished:
         job, builder = make_job(run, tokenizer, log)
         fit(job, builder, run.name, started)
     encoder = export(run, tokenizer, log)

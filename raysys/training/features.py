@@ -11,7 +11,7 @@ import ray
 import ray.data
 import torch
 
-from raysys.data.batches import image_bytes
+from raysys.data.builder import image_bytes
 from raysys.data.features import FeatureCache, save_features
 from raysys.data.images import ImagePreprocessor, ImagePreprocessorSettings
 from raysys.data.randomness import mix

@@ -12,7 +12,8 @@ import torch
 import torch.distributed
 from torch import Tensor
 
-from raysys.data.batches import Batch, BatchBuilder, BatchFinisher
+from raysys.data.batches import Batch, BatchFinisher
+from raysys.data.builder import BatchBuilder
 from raysys.data.images import ImagePreprocessorSettings
 from raysys.data.plan import Plan, slice_bounds, slice_sizes
 from raysys.data.randomness import mix

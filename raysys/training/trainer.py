@@ -17,7 +17,8 @@ import torch
 from ray.train import FailureConfig, RunConfig, ScalingConfig
 from ray.train.torch import TorchConfig, TorchTrainer, get_device
 
-from raysys.data.batches import BatchBuilder, BatchFinisher
+from raysys.data.batches import BatchFinisher
+from raysys.data.builder import BatchBuilder
 from raysys.data.pipeline import DATASET, PlannedData, iterate_batches
 from raysys.errors import RunFailed, UserError
 from raysys.training.loop import Place, TrainingJob, train
@@ -44,11 +45,18 @@ def start_ray(settings: RaySettings, training: TrainingSettings) -> None:
             # This Ray is ours alone, on the loopback interface, and ends with the job.
             os.environ.setdefault("RAY_AUTH_MODE", "disabled")
             ray.init(num_cpus=cpus, include_dashboard=settings.dashboard, log_to_driver=False, logging_level=logging.ERROR)
+    warm_up.remote()
     ray.data.DataContext.get_current().enable_progress_bars = False
     logging.getLogger("ray.data").setLevel(logging.WARNING)
     resources = ray.cluster_resources()
     check_cpus(int(resources.get("CPU", 0)), training)
     check_gpus(int(resources.get("GPU", 0)), training)
+
+
+@ray.remote(num_cpus=0)
+def warm_up() -> None:
+    """Make a process ready that Ray keeps for what comes: reading data begins while the workers start."""
+    import raysys.data.builder  # noqa: F401
 
 
 def fit(job: TrainingJob, builder: BatchBuilder, title: str, started: float) -> None:

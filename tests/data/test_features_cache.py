@@ -1,4 +1,4 @@
-"""Cached vectors come back by number, in float32, in few reads."""
+"""Cached vectors come back by number, as they are stored, in few reads."""
 
 import pickle
 
@@ -34,8 +34,8 @@ def test_rows_in_the_order_asked_for(tmp_path, vectors, ids):
     cache = pickle.loads(pickle.dumps(FeatureCache(Storage(), uri)))
     assert cache.shape == (200, 3, 7)
     found = cache.read(np.array(ids))
-    assert found.dtype == np.float32
-    assert np.array_equal(found, vectors[ids].astype(np.float32))
+    assert found.dtype == np.float16
+    assert np.array_equal(found, vectors[ids].astype(np.float16))
 
 
 def test_neighbours_are_read_together(tmp_path, vectors):
@@ -52,6 +52,6 @@ def test_neighbours_are_read_together(tmp_path, vectors):
 def test_in_object_storage(object_store, vectors):
     uri = f"{object_store.bucket_uri}/vectors/cache.npy"
     save_features(Storage(), uri, vectors)
-    assert np.array_equal(FeatureCache(Storage(), uri).read(np.array([7, 190])), vectors[[7, 190]].astype(np.float32))
+    assert np.array_equal(FeatureCache(Storage(), uri).read(np.array([7, 190])), vectors[[7, 190]].astype(np.float16))
     with pytest.raises(UserError, match=r"vectors/none\.npy"):
         FeatureCache(Storage(), f"{object_store.bucket_uri}/vectors/none.npy")

@@ -5,7 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from transformers import AutoTokenizer
 
-from raysys.data.tokenizer import EmptyTextError, encode, load_tokenizer, train_tokenizer
+from raysys.data.encoding import EmptyTextError
+from raysys.data.tokenizer import encode, load_tokenizer, train_tokenizer
 from raysys.errors import UserError
 
 WORDS = {

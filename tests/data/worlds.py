@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from raysys.data.batches import BatchBuilder
+from raysys.data.builder import BatchBuilder
 from raysys.data.samples import Samples
 from raysys.data.tokenizer import train_tokenizer
 from raysys.shards.sample import Sample

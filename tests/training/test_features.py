@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from raysys.data.batches import image_bytes
+from raysys.data.builder import image_bytes
 from raysys.data.features import FeatureCache
 from raysys.data.images import ImagePreprocessor, ImagePreprocessorSettings
 from raysys.data.samples import Samples

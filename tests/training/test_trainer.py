@@ -11,7 +11,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from raysys.data.batches import Batch, BatchBuilder, BatchFinisher
+from raysys.data.batches import Batch, BatchFinisher
+from raysys.data.builder import BatchBuilder
 from raysys.data.images import ImagePreprocessorSettings
 from raysys.data.plan import Plan
 from raysys.errors import RunFailed, UserError
@@ -102,7 +103,7 @@ def builder(root) -> BatchBuilder:
 @pytest.fixture(scope="module")
 def networks(root, builder) -> tuple[ModelSettings, ObjectiveSettings]:
     model = model_settings(tiny_backbone(root / "backbone"), dropout=0.1, frozen=False)
-    text = TextModelSettings(**{**model.text.model_dump(), "vocabulary_size": len(builder.tokenizer)})
+    text = TextModelSettings(**{**model.text.model_dump(), "vocabulary_size": builder.tokenizer.get_vocab_size()})
     return model.model_copy(update={"text": text}), objective()
 
 
