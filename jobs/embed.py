@@ -51,8 +51,8 @@ def load_encoder(uri: str, storage: Storage, settings: StorageSettings) -> "Enco
 
 def vectors_of(encoder: "Encoder", texts: tuple[str, ...], files: tuple[str, ...], storage: Storage) -> dict[str, np.ndarray]:
     """`text` and, with an encoder that knows images, `caption` and `image`: unit vectors, float32 [n, d]."""
-    from raysys.data.images import ImageError
     from raysys.data.encoding import EmptyTextError
+    from raysys.data.images import ImageError
 
     if files and not encoder.has_images:
         raise UserError("--image: this run was trained on text alone; it has no network for images")
