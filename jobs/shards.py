@@ -76,8 +76,8 @@ def main(arguments: list[str] | None = None) -> int:
     def action(name: str, run: Callable[[argparse.Namespace, Storage], int], text: str) -> argparse.ArgumentParser:
         command = actions.add_parser(name, help=text, description=text)
         command.add_argument("uri", help="a folder or s3://bucket/prefix; every folder of shards at or beneath it is taken")
-        command.add_argument("--endpoint", help="URL of the S3 endpoint (default: AWS_ENDPOINT_URL)")
-        command.add_argument("--region", help="S3 region (default: AWS_REGION)")
+        command.add_argument("--storage.endpoint", dest="endpoint", help="URL of the S3 endpoint (default: AWS_ENDPOINT_URL)")
+        command.add_argument("--storage.region", dest="region", help="S3 region (default: AWS_REGION)")
         command.set_defaults(run=run)
         return command
 

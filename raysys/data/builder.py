@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysys.data.encoding import encode_rows, pad_rows
+from raysys.data.encoding import EmptyTextError, encode_rows, pad_rows
 from raysys.data.features import FeatureCache
 from raysys.data.images import ImagePreprocessor, ImagePreprocessorSettings
 from raysys.data.masking import mask_tokens
@@ -77,7 +77,10 @@ class BatchBuilder:
             ids = np.zeros(1, dtype=np.int64)
         raw = self.samples.read(ids)
         captions = [self.draw_caption(sample, *draws) for sample, draws in zip(raw, self.caption_draws(ids, epoch), strict=True)]
-        rows, _ = encode_rows(self.tokenizer, [caption.text for caption in captions], self.max_tokens)
+        try:
+            rows, _ = encode_rows(self.tokenizer, [caption.text for caption in captions], self.max_tokens)
+        except EmptyTextError as error:
+            raise SampleError(raw[error.index].where, "its caption has no visible character") from None
         input_ids, attention_mask = pad_rows(rows, self._pad_id)
         length = input_ids.shape[1]
         masking = uniform(self.seed, _MASKING, epoch, ids[:, None, None], np.arange(length)[None, :, None], np.arange(3))

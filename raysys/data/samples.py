@@ -39,7 +39,8 @@ class DataSettings(Settings):
     decode_threads: pydantic.PositiveInt = 2
     """Decoding threads of each training worker (decode: trainer)."""
     cached_views: int = pydantic.Field(0, ge=0)
-    """Views of each picture whose vectors are computed once and kept (needs model.image.frozen); 0: pictures are read at every step."""
+    """Views of each picture whose vectors are computed once and kept (needs model.image.frozen); 0: pictures go through the network
+    at every step."""
     run_length: pydantic.PositiveInt = 64
     """Neighbouring samples that are read together."""
     window_steps: pydantic.PositiveInt = 16

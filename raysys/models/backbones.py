@@ -50,6 +50,17 @@ def build_network(name: str, pretrained: bool) -> Network:
     return _transformers(name, folder, pretrained)
 
 
+def check_backbone(name: str, pretrained: bool) -> None:
+    """Raise UserError where the network that `name` stands for cannot be had; costs little for the names known here."""
+    if name in RANDOM:
+        return
+    if name == f"package:{LITE0}":
+        if pretrained:
+            _package_weights()
+        return
+    build_network(name, pretrained)
+
+
 def save_network(network: Network, folder: Path, image_size: int) -> None:
     """Write weights, configuration and image normalisation; :func:`build_network` accepts the folder as a name."""
     folder.mkdir(parents=True, exist_ok=True)

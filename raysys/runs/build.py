@@ -35,7 +35,7 @@ def get_tokenizer(run: Run) -> PreTrainedTokenizerFast:
     tokenizer = train_tokenizer(training_captions(run.samples), text.vocabulary_size, text.max_tokens)
     with tempfile.TemporaryDirectory(prefix="raysys-tokenizer-") as scratch:
         tokenizer.save_pretrained(scratch)
-        upload_folder(run.folder.storage, Path(scratch), run.folder.path("tokenizer"))
+        upload_folder(run.folder.storage, Path(scratch), run.folder.path("tokenizer"), mark="tokenizer.json")
     return tokenizer
 
 

@@ -16,7 +16,7 @@ from raysys.errors import UserError
 from raysys.evaluation.scores import EncodedItems, Item, encode_items, score
 from raysys.evaluation.table import render, score_table
 from raysys.runs.export import make_encoder
-from raysys.runs.run import Log, SavedRun, open_folder, resolve_run
+from raysys.runs.run import Log, SavedRun, open_folder
 from raysys.shards.sample import parse_captions
 from raysys.systems.encoder import Encoder
 
@@ -59,10 +59,11 @@ def evaluate_run(
     fingerprints = {name: samples.fingerprint for name, samples in splits.items()}
     remembered: dict[str, np.ndarray] = {}
     results: dict[str, Any] = {}
+    beside = [scores_of(run, name, fingerprints) for name in run.settings.evaluation.beside]
     if run.settings.evaluation.untrained:
         results[UNTRAINED] = score_encoder(make_encoder(run, tokenizer, None), items, remembered)
-    for name in run.settings.evaluation.beside:
-        results |= scores_of(run, name, fingerprints)
+    for scores in beside:
+        results |= scores
     encoded = encode_splits(encoder, items, remembered)
     results[run.name] = {name: score(split) for name, split in encoded.items()}
     scores = {"step": encoder.info.get("step"), "data": fingerprints, "results": results}
@@ -128,21 +129,24 @@ def load_items(samples: Samples, chunk: int = 1024) -> list[Item]:
 
 
 def scores_of(run: SavedRun, name: str, fingerprints: dict[str, str]) -> dict[str, Any]:
-    """Another run's scores, as it wrote them itself.
+    """Another run's scores, as it wrote them itself, of the splits that both were scored on.
 
     Raises:
         UserError: it has none, or they are of other test data.
     """
-    other = open_folder(run.folder.storage, resolve_run(name, run.settings))
+    other = open_folder(run.folder.storage, name if "/" in name else run.folder.beside(name))
     advice = f"python jobs/evaluate.py --run {other.uri}"
     if not run.folder.storage.exists(other.path(SCORES)):
         raise UserError(f"evaluation.beside: {other.uri} has no {SCORES}: train it first, or run {advice}")
     scores = json.loads(other.read_text(SCORES))
-    different = [split for split, fingerprint in fingerprints.items() if scores["data"].get(split) != fingerprint]
+    common = [split for split in fingerprints if split in scores["data"]]
+    different = [split for split in common if scores["data"][split] != fingerprints[split]]
     if different:
         raise UserError(f"evaluation.beside: {other.uri} was scored on other data for {', '.join(different)}: run {advice}")
     own = list(scores["results"])[-1]
-    return {own: {split: scores["results"][own][split] for split in fingerprints}}
+    if own in (run.name, UNTRAINED):
+        raise UserError(f"evaluation.beside: {other.uri} is also called {own}: two rows of the table cannot have one name")
+    return {own: {split: scores["results"][own][split] for split in common}}
 
 
 class RememberingEncoder:

@@ -56,7 +56,7 @@ def export(
     to = to or run.folder.path("export")
     with tempfile.TemporaryDirectory(prefix="raysys-export-") as scratch:
         encoder.save(scratch)
-        upload_folder(run.folder.storage, Path(scratch), to)
+        upload_folder(run.folder.storage, Path(scratch), to, mark=CARD)
     log(f"exported step {state.step} to {to} in {time.perf_counter() - started:.1f} s")
     return encoder
 

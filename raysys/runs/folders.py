@@ -5,9 +5,10 @@ from pathlib import Path
 from raysys.storage import Storage, join
 
 
-def upload_folder(storage: Storage, folder: Path, uri: str) -> None:
-    """Copy all files beneath a local folder to `uri`."""
-    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+def upload_folder(storage: Storage, folder: Path, uri: str, mark: str) -> None:
+    """Copy all files beneath a local folder to `uri`. The file `mark`, by which the folder counts as whole, is the last to arrive."""
+    storage.delete(join(uri, mark))
+    for file in sorted((path for path in folder.rglob("*") if path.is_file()), key=lambda path: (path == folder / mark, path)):
         storage.upload(str(file), join(uri, *file.relative_to(folder).parts))
 
 

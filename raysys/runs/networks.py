@@ -32,6 +32,12 @@ def build_system(model: ModelSettings, objective: ObjectiveSettings, seed: int, 
     return system
 
 
+def forget_start(run: SavedRun) -> None:
+    """Delete what an attempt without checkpoint has left, which other settings may now make differently."""
+    for name in ("tokenizer", _WHITENING):
+        run.folder.storage.delete(run.folder.path(name), recursive=True)
+
+
 _WHITENING = "whitening.npz"
 
 

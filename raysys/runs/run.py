@@ -9,6 +9,7 @@ from typing import Any, Literal
 from raysys.data.plan import Plan
 from raysys.data.samples import Samples
 from raysys.errors import UserError
+from raysys.models.backbones import check_backbone
 from raysys.runs.settings import GlobetrotterSettings
 from raysys.storage import Storage, StorageSettings, is_remote, join
 from raysys.training.checkpoints import Checkpoints, CheckpointState
@@ -110,12 +111,16 @@ def open_run(settings: GlobetrotterSettings, log: Log = print) -> Run:
     if folder.exists():
         if not settings.data.languages:
             settings = with_data(settings, languages=folder.load_settings(GlobetrotterSettings).data.languages)
-        folder.check_resumable(settings)
+        if Checkpoints(folder, 1).latest():
+            folder.check_resumable(settings)
     data, training, storage = settings.data, settings.training, folder.storage
     samples = Samples.load([data.locate(name) for name in data.train], data.languages, storage, log)
     if samples.left_out:
         log(f"{samples.left_out} samples are left out: faulty, or without a caption in the languages asked for")
     settings = with_data(settings, languages=samples.languages)
+    weights = settings.objective.weights
+    if weights.transitive or weights.image or weights.image_caption:
+        check_backbone(settings.model.image.backbone, settings.model.image.pretrained)
     validation = None
     if data.validation:
         validation = Samples.load([data.locate(name) for name in data.validation], samples.languages, storage, log)
@@ -143,13 +148,6 @@ def describe(run: Run) -> list[str]:
         f"workers {training.workers}, each with {share:g} samples a step, ZeRO {training.zero_stage}, {training.precision}",
     ]
     return lines
-
-
-def resolve_run(name: str, settings: GlobetrotterSettings | None = None) -> str:
-    """A run's folder from a name (beneath the runs' storage) or a path."""
-    if settings is not None and "/" not in name:
-        return join(settings.run.storage, name)
-    return name
 
 
 def load_run(run: str, storage_settings: StorageSettings | None = None) -> SavedRun:

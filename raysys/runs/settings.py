@@ -44,6 +44,9 @@ class GlobetrotterSettings(Settings):
             raise ValueError("data.cached_views: two views of an image are compared, so 0 (none cached) or at least 2")
         if self.data.cached_views and not self.model.image.frozen:
             raise ValueError("data.cached_views: vectors can be kept only of a frozen image network; set model.image.frozen to true")
+        weights = self.objective.weights
+        if self.data.cached_views and not (weights.transitive or weights.image or weights.image_caption):
+            raise ValueError("data.cached_views: no loss with a weight uses images; set data.cached_views to 0")
         if self.model.image_head == "whitened" and not self.data.cached_views:
             raise ValueError("model.image_head: 'whitened' begins from kept image vectors; set data.cached_views to 2 or more")
         return self

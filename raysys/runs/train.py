@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from raysys.runs.build import get_tokenizer, make_job
 from raysys.runs.evaluate import evaluate_run
 from raysys.runs.export import export
+from raysys.runs.networks import forget_start
 from raysys.runs.report import next_steps, report_run
 from raysys.runs.run import Log, Run, describe
 from raysys.training.trainer import fit, start_ray
@@ -26,6 +27,8 @@ def train_run(run: Run, started: float, log: Log = print) -> None:
     for line in describe(run):
         log(line)
     run.folder.save_settings(run.settings)
+    if not run.checkpoints.next_step():
+        forget_start(run)
     try:
         _train_and_score(run, started, log)
     except KeyboardInterrupt:

@@ -76,14 +76,22 @@ def clean_caption(text: str) -> str:
     Captions that look the same become equal; one that shows nothing becomes the empty string.
     """
     if text.isascii():
-        return " ".join(text.split())
+        return " ".join(text.split()) if _shows(text) else ""
     text = unicodedata.normalize("NFC", text.translate(_BIDI_MARKS))
     while True:
         trimmed = " ".join(text.split()).strip(_INVISIBLE_ENDS)
         if trimmed == text:
             break
         text = trimmed
-    return text if text.strip("\u200d" + _INVISIBLE_ENDS) else ""
+    return text if _shows(text) else ""
+
+
+def _shows(text: str) -> bool:
+    """Whether anything is to be seen: not control and format characters, spaces and marks alone."""
+    return any(unicodedata.category(character) not in _UNSEEN for character in text)
+
+
+_UNSEEN = ("Cc", "Cf", "Mn", "Zs", "Zl", "Zp")
 
 
 def decode_json(data: bytes, where: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import PreTrainedTokenizerFast
@@ -68,9 +69,12 @@ class Encoder:
             card = json.loads((folder / CARD).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise UserError(f"{folder} is not an exported encoder: {CARD} cannot be read ({error})") from None
-        system = load_system(folder, card)
-        image = from_mapping(ImagePreprocessorSettings, card["preprocessing"], f"{folder}/{CARD}")
-        return cls(system, load_tokenizer(folder / "text"), image, card["info"], device)
+        try:
+            system = load_system(folder, card)
+            image = from_mapping(ImagePreprocessorSettings, card["preprocessing"], f"{folder}/{CARD}")
+            return cls(system, load_tokenizer(folder / "text"), image, card["info"], device)
+        except (OSError, KeyError, SafetensorError) as error:
+            raise UserError(f"{folder} is not a whole export ({type(error).__name__}: {error}): export the run again") from None
 
     def save(self, folder: str | Path) -> None:
         """Write the export folder."""

@@ -92,10 +92,12 @@ class Globetrotter(nn.Module):
         self.objective = objective
         weights = objective.weights
         self.uses_images = bool(weights.transitive or weights.image or weights.image_caption)
+        if self.uses_images:
+            # First, so that a seed gives the same image network beside any text network: kept image vectors count on it.
+            self.image = ImageBackbone(model.image)
         self.text = TextEncoder(model.text)
         size = self.text.hidden_size
         if self.uses_images:
-            self.image = ImageBackbone(model.image)
             self.views = SimCLRViews(model.views)
             head = WhitenedHead if model.image_head == "whitened" else ProjectionHead
             self.image_head = head(model.head, self.image.hidden_size)

@@ -1,5 +1,6 @@
 """The training loop that every worker runs. It knows no paper: a system gives vectors and named terms."""
 
+import math
 import queue
 import threading
 import time
@@ -139,6 +140,7 @@ def train(job: TrainingJob, place: Place, batches: Iterable[Batch], report: Call
             if metrics:
                 note(finished, metrics)
             score = metrics.get(job.validation.metric) if job.validation else None
+            score = score if score is not None and math.isfinite(score) else None
             state = CheckpointState(finished, job.fingerprint, place.workers, settings.zero_stage, score)
             if log and events:
                 log.flush()

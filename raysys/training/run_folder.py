@@ -11,7 +11,18 @@ from raysys.storage import Storage, is_remote, join
 
 AnySettings = TypeVar("AnySettings", bound=Settings)
 
-_NEVER_CHANGES = ("data", "model", "objective", "training.seed", "training.global_batch", "training.precision")
+_NEVER_CHANGES = (
+    "data",
+    "model",
+    "objective",
+    "training.seed",
+    "training.global_batch",
+    "training.precision",
+    # The optimizer's state holds these: a checkpoint brings back the old ones.
+    "training.learning_rate",
+    "training.learning_rate_factors",
+    "training.weight_decay",
+)
 # The data may have moved: its fingerprint, kept with every checkpoint, tells whether it is the same.
 _MAY_CHANGE = ("data.folder", "data.decode", "data.decode_threads", "data.validation", "data.tests")
 
@@ -31,6 +42,10 @@ class RunFolder:
     def path(self, *parts: str) -> str:
         """Where a part of the run lies."""
         return join(self.uri, *parts)
+
+    def beside(self, name: str) -> str:
+        """Where another run of this name lies in the same storage."""
+        return join(self.uri.rpartition("/")[0], name)
 
     @property
     def checkpoints(self) -> str:

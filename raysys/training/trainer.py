@@ -47,7 +47,7 @@ def start_ray(settings: RaySettings, training: TrainingSettings) -> None:
             ray.init(num_cpus=cpus, include_dashboard=settings.dashboard, log_to_driver=False, logging_level=logging.ERROR)
     warm_up.remote()
     ray.data.DataContext.get_current().enable_progress_bars = False
-    logging.getLogger("ray.data").setLevel(logging.WARNING)
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
     resources = ray.cluster_resources()
     check_cpus(int(resources.get("CPU", 0)), training)
     check_gpus(int(resources.get("GPU", 0)), training)

@@ -111,7 +111,7 @@ def test_on_an_object_store(object_store, job):
         assert code == 2
         assert "access refused" in err
     assert job("index", uri)[0] == 0
-    assert job("validate", uri, "--endpoint", object_store.endpoint)[0] == 0
+    assert job("validate", uri, "--storage.endpoint", object_store.endpoint)[0] == 0
     assert job("inspect", uri)[0] == 0
     assert Storage().exists(f"{uri}/contact-sheet.html")
     code, _, err = job("index", "s3://no-such-bucket/x")

@@ -177,3 +177,11 @@ def test_weights_that_do_not_fit_the_card_are_refused(encoder, tmp_path, part, v
     (tmp_path / "raysys.json").write_text(json.dumps(card))
     with pytest.raises(UserError, match=r"the weights do not fit the settings in raysys\.json"):
         Encoder.load(tmp_path)
+
+
+@pytest.mark.parametrize("lost", ["heads.safetensors", "text/model.safetensors", "text/tokenizer.json"])
+def test_an_export_that_is_not_whole_is_refused(tmp_path, tokenizer, backbone, lost):
+    make(tokenizer, backbone).save(tmp_path)
+    (tmp_path / lost).unlink()
+    with pytest.raises(UserError, match=r"export|tokenizer"):
+        Encoder.load(tmp_path)

@@ -58,6 +58,8 @@ def test_where_no_run_is_a_person_is_told(folder):
         ({"data": {"image": {"size": 64}}}, "data.image.size", "224", "64"),
         ({"data": {"last_batch": "keep"}}, "data.last_batch", "'drop'", "'keep'"),
         ({"data": {"window_steps": 3}}, "data.window_steps", "16", "3"),
+        ({"training": {"weight_decay": 0.5}}, "training.weight_decay", "0.01", "0.5"),
+        ({"training": {"learning_rate_factors": {"text": 0.5}}}, "training.learning_rate_factors.text", "None", "0.5"),
     ],
 )
 def test_what_was_trained_so_far_must_not_change(folder, changed, key, old, new):
@@ -71,7 +73,7 @@ def test_what_was_trained_so_far_must_not_change(folder, changed, key, old, new)
     [
         {},
         {"training": {"steps": 20, "workers": 3, "log_every": 1, "checkpoint_every": 5, "keep_checkpoints": 7, "max_failures": 0}},
-        {"training": {"learning_rate": 3e-5, "clip_norm": 0.5}},
+        {"training": {"clip_norm": 0.5, "schedule": "cosine", "warmup_steps": 7}},
         {"data": {"decode": "cluster", "decode_threads": 4, "tests": {}, "validation": ["emoji/validation"]}},
         {"evaluation": {"untrained": False}, "ray": {"cpus": 8}},
     ],
