@@ -9,7 +9,7 @@ import tempfile
 
 import tyro
 
-from raysys.errors import run_job
+from raysys.errors import run_program
 
 
 def ingest(
@@ -90,4 +90,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    run_job(main)
+    run_program(main)

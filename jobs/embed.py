@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysys.errors import UserError, run_job
+from raysys.errors import UserError, run_program
 from raysys.settings import Settings, from_command_line
 from raysys.storage import Storage, StorageSettings
 
@@ -117,4 +117,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    run_job(main)
+    run_program(main)

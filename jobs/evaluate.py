@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 
-from raysys.errors import UserError, run_job
+from raysys.errors import UserError, run_program
 from raysys.settings import Settings, from_command_line
 from raysys.storage import StorageSettings, is_remote
 
@@ -66,4 +66,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    run_job(main)
+    run_program(main)

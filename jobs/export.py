@@ -8,7 +8,7 @@
 import sys
 from typing import Literal
 
-from raysys.errors import run_job
+from raysys.errors import run_program
 from raysys.settings import Settings, from_command_line
 from raysys.storage import StorageSettings
 
@@ -40,4 +40,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    run_job(main)
+    run_program(main)

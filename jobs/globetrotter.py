@@ -10,7 +10,7 @@ import time
 
 import psutil
 
-from raysys.errors import run_job
+from raysys.errors import run_program
 from raysys.runs.evaluate import check_evaluation
 from raysys.runs.run import check_paths, describe, open_run
 from raysys.runs.settings import GlobetrotterSettings
@@ -37,4 +37,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    run_job(main)
+    run_program(main)

@@ -15,7 +15,7 @@ from typing import Annotated
 import pydantic
 import tyro
 
-from raysys.errors import UserError, run_job
+from raysys.errors import UserError, run_program
 from raysys.settings import Settings, from_command_line
 from raysys.shards.languages import normalise_language
 from raysys.shards.manifest import Manifest, find_datasets
@@ -121,4 +121,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    run_job(main)
+    run_program(main)

@@ -11,7 +11,7 @@ import argparse
 import time
 from collections.abc import Callable
 
-from raysys.errors import DONE, FAILED, run_job
+from raysys.errors import DONE, FAILED, run_program
 from raysys.shards.inspect import contact_sheet, megabytes, summarise
 from raysys.shards.manifest import Manifest, find_datasets, load_or_build, notes
 from raysys.shards.tar import ShardError
@@ -103,4 +103,4 @@ def _at_least_one(text: str) -> int:
 
 
 if __name__ == "__main__":
-    run_job(main)
+    run_program(main)

@@ -1,5 +1,7 @@
 """How faults reach a person: one clear sentence, and an exit code that can be trusted."""
 
+import atexit
+import os
 import sys
 from collections.abc import Callable
 from typing import NoReturn
@@ -33,3 +35,19 @@ def run_job(main: Callable[[], int | None]) -> NoReturn:
         print("interrupted", file=sys.stderr)
         code = INTERRUPTED
     sys.exit(code)
+
+
+def run_program(main: Callable[[], int | None]) -> NoReturn:
+    """:func:`run_job` as the last thing a process does: its exit code cannot be spoilt by what comes after.
+
+    Exit handlers run and output is flushed. Then the process ends at once: libraries in C++ whose threads are still there
+    when static objects are taken down have aborted finished jobs ("terminate called without an active exception").
+    """
+    try:
+        run_job(main)
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else FAILED if end.code else DONE
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)

@@ -1,5 +1,6 @@
 """Exit codes that scripts can trust."""
 
+import subprocess
 import sys
 
 import pytest
@@ -47,3 +48,18 @@ def test_exit_codes(main, code, message, capsys):
 def test_a_programming_error_keeps_its_traceback():
     with pytest.raises(ZeroDivisionError):
         run_job(lambda: 1 // 0)
+
+
+@pytest.mark.parametrize(("ending", "code"), [("return", 0), ("return 1", 1), ("raise errors.UserError('no')", 2), ("sys.exit(2)", 2)])
+def test_a_program_ends_with_its_code_after_exit_handlers_and_output(ending, code):
+    program = f"""
+import atexit, sys
+from raysys import errors
+def main():
+    atexit.register(print, "handler")
+    print("output", end=" ")
+    {ending}
+errors.run_program(main)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (code, "output handler\n")
