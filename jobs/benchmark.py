@@ -4,6 +4,7 @@ python jobs/benchmark.py ingest            # tar → training batch, beside webd
 python jobs/benchmark.py step              # a training step on the engine, beside a plain PyTorch loop
 """
 
+import functools
 import sys
 import tempfile
 
@@ -30,9 +31,11 @@ def ingest(
 
     from raysys.benchmarks.ingest import PillowPreprocess, decoding_alone, shards_of, webdataset_loader
     from raysys.benchmarks.measure import take_turns, throughput_table
-    from raysys.benchmarks.ours import planned_pipeline
+    from raysys.benchmarks.ours import planned_pipeline, small_tokenizer, tokens_of
     from raysys.benchmarks.photos import write_photos
     from raysys.data.images import ImagePreprocessor, ImagePreprocessorSettings
+    from raysys.data.samples import Samples
+    from raysys.storage import Storage
     from raysys.training.settings import RaySettings, TrainingSettings
     from raysys.training.trainer import start_ray
 
@@ -40,12 +43,15 @@ def ingest(
         folder = data or write_photos(scratch)
         shards = shards_of(folder)
         start_ray(RaySettings(cpus=cpus), TrainingSettings(workers=1))
+        found = Samples.load([folder], (), Storage(), log=lambda line: None)
+        tokenizer = small_tokenizer(found)
+        encode = functools.partial(tokens_of, tokenizer)
         ours = ImagePreprocessor(ImagePreprocessorSettings(size=size))
         contenders = {
-            "webdataset, DataLoader(2), Pillow": webdataset_loader(shards, PillowPreprocess(size), batch_size),
-            "webdataset, DataLoader(2), our decoder": webdataset_loader(shards, ours, batch_size),
-            "raysys, decode: trainer": planned_pipeline(folder, size, batch_size, "trainer"),
-            "raysys, decode: cluster": planned_pipeline(folder, size, batch_size, "cluster"),
+            "webdataset, DataLoader(2), Pillow": webdataset_loader(shards, PillowPreprocess(size), batch_size, encode),
+            "webdataset, DataLoader(2), our decoder": webdataset_loader(shards, ours, batch_size, encode),
+            "raysys, decode: trainer": planned_pipeline(found, tokenizer, size, batch_size, "trainer"),
+            "raysys, decode: cluster": planned_pipeline(found, tokenizer, size, batch_size, "cluster"),
             "decoding alone, one process, Pillow": decoding_alone(shards, PillowPreprocess(size), batch_size),
             "decoding alone, one process, ours": decoding_alone(shards, ours, batch_size),
         }

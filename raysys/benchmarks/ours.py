@@ -4,7 +4,7 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 import torch.distributed
@@ -18,33 +18,51 @@ from raysys.data.images import ImagePreprocessorSettings
 from raysys.data.pipeline import iterate_batches, planned_dataset
 from raysys.data.plan import Plan
 from raysys.data.samples import Samples
-from raysys.data.tokenizer import train_tokenizer
+from raysys.data.tokenizer import encode, train_tokenizer
 from raysys.models.images import ImageModelSettings
 from raysys.models.text import TextModelSettings
 from raysys.runs.build import training_captions
-from raysys.storage import Storage
 from raysys.systems.globetrotter import Globetrotter, ModelSettings, ObjectiveSettings
 from raysys.training.engine import make_engine
 from raysys.training.loop import prefetch
 from raysys.training.settings import TrainingSettings
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
 _EPOCHS = 200  # more than any round of a benchmark takes
 _MAX_TOKENS = 50
 
 
-def planned_pipeline(folder: str, size: int, batch_size: int, decode: Literal["trainer", "cluster"], threads: int = 2) -> Contender:
+def small_tokenizer(samples: Samples) -> "PreTrainedTokenizerFast":
+    """A tokenizer trained on the captions of `samples`."""
+    return train_tokenizer(training_captions(samples), 1000, _MAX_TOKENS)
+
+
+def tokens_of(tokenizer: "PreTrainedTokenizerFast", captions: list[str]) -> Tensor:
+    """Token ids of captions, int64 [n, L], as a rival's training batch holds them."""
+    return encode(tokenizer, captions, _MAX_TOKENS).input_ids
+
+
+def planned_pipeline(
+    samples: Samples,
+    tokenizer: "PreTrainedTokenizerFast",
+    size: int,
+    batch_size: int,
+    decode: Literal["trainer", "cluster"],
+    threads: int = 2,
+) -> Contender:
     """The pipeline as a training worker sees it, tokens and masks included; Ray must be running.
 
     Args:
-        folder: of the shards.
+        samples: the data.
+        tokenizer: makes the tokens.
         size: of the pictures, pixels.
         batch_size: samples in a batch.
         decode: where pictures are decoded.
         threads: decoding threads of the worker (decode: trainer).
     """
     image = ImagePreprocessorSettings(size=size)
-    samples = Samples.load([folder], (), Storage(), log=lambda line: None)
-    tokenizer = train_tokenizer(training_captions(samples), 1000, _MAX_TOKENS)
     builder = BatchBuilder(samples, tokenizer, _MAX_TOKENS, seed=0, decode=image if decode == "cluster" else None)
     plan = Plan(len(samples), batch_size, seed=0)
 
