@@ -17,6 +17,6 @@ def ray_session():
     """A local Ray with 4 logical CPUs, whatever the machine has; ended with the test run."""
     import ray
 
-    ray.init(num_cpus=4, include_dashboard=True, log_to_driver=False, logging_level="error")
+    ray.init("local", num_cpus=4, include_dashboard=True, log_to_driver=False, logging_level="error")
     yield ray
     ray.shutdown()

@@ -44,7 +44,7 @@ def start_ray(settings: RaySettings, training: TrainingSettings) -> None:
             check_gpus(torch.cuda.device_count(), training)
             # This Ray is ours alone, on the loopback interface, and ends with the job.
             os.environ.setdefault("RAY_AUTH_MODE", "disabled")
-            ray.init(num_cpus=cpus, include_dashboard=settings.dashboard, log_to_driver=False, logging_level=logging.ERROR)
+            ray.init("local", num_cpus=cpus, include_dashboard=settings.dashboard, log_to_driver=False, logging_level=logging.ERROR)
     warm_up.remote()
     ray.data.DataContext.get_current().enable_progress_bars = False
     logging.getLogger("ray.data").setLevel(logging.ERROR)
