@@ -7,11 +7,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from raysys.data.masking import IGNORED
 from raysys.models.text import TextModelSettings
 from raysys.settings import Settings
-
-IGNORED = -100
-"""Label of a token that the cloze task does not ask for."""
 
 
 class ProjectionHeadSettings(Settings):
