@@ -1,12 +1,18 @@
 """Measure this project beside what one would use instead, on this machine.
 
-python jobs/benchmark.py ingest            # tar → training batch, beside webdataset + DataLoader
+python jobs/benchmark.py ingest            # tar → training batch, beside webdataset + DataLoader; --s3 s3://…: from object storage too
+python jobs/benchmark.py index             # indexing, beside reading every byte once
+python jobs/benchmark.py memory            # peak memory on data sets of growing size
 python jobs/benchmark.py step              # a training step on the engine, beside a plain PyTorch loop
 """
 
+import contextlib
 import functools
+import os
 import sys
 import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 
 import tyro
 
@@ -14,50 +20,114 @@ from raysys.errors import run_program
 
 
 def ingest(
-    data: str | None = None, size: int = 224, batch_size: int = 64, rounds: int = 5, samples: int = 3000, warm_up: int = 2000, cpus: int = 4
+    data: str | None = None,
+    s3: str | None = None,
+    size: int = 224,
+    batch_size: int = 64,
+    rounds: int = 3,
+    samples: int = 6000,
+    warm_up: int = 10_000,
+    cpus: int = 4,
 ) -> None:
     """Samples per second from tar to training batch at steady state, and CPU seconds per 1 000 samples.
 
     Args:
         data: Local folder of shards; made here if not given (2 000 JPEGs of 256–400 px).
+        s3: s3:// folder into which the shards are copied, to read them from there too (endpoint and credentials from AWS_… variables).
         size: Side of the pictures in pixels.
         batch_size: Samples in a batch.
         rounds: How often each contender is measured; they take turns.
         samples: Samples timed in each round.
-        warm_up: Samples before the clock starts.
+        warm_up: Samples before the clock starts: enough for Ray's processes to have started.
         cpus: Logical CPUs of the local Ray.
     """
-    import ray
+    import torch
 
-    from raysys.benchmarks.ingest import PillowPreprocess, decoding_alone, shards_of, webdataset_loader
+    from raysys.benchmarks.ingest import PillowPreprocess, decoding_alone, shards_of, signed_shards, webdataset_loader
     from raysys.benchmarks.measure import take_turns, throughput_table
     from raysys.benchmarks.ours import planned_pipeline, small_tokenizer, tokens_of
-    from raysys.benchmarks.photos import write_photos
     from raysys.data.images import ImagePreprocessor, ImagePreprocessorSettings
     from raysys.data.samples import Samples
+    from raysys.storage import Storage, join
+
+    with _photos(data, cpus) as folder:
+        shards = shards_of(folder)
+        torch.set_num_threads(1)  # as in a training worker with one CPU, and in the rival's processes
+        found = Samples.load([folder], (), Storage(), log=lambda line: None)
+        tokenizer = small_tokenizer(found)
+        encode = functools.partial(tokens_of, tokenizer)
+        pillow, ours = PillowPreprocess(size), ImagePreprocessor(ImagePreprocessorSettings(size=size))
+        contenders = {
+            "webdataset, DataLoader(2), Pillow": webdataset_loader(shards, pillow, batch_size, encode),
+            "webdataset, DataLoader(2), our decoder": webdataset_loader(shards, ours, batch_size, encode),
+            "raysys, decode: trainer": planned_pipeline(found, tokenizer, size, batch_size, "trainer"),
+            "raysys, decode: cluster": planned_pipeline(found, tokenizer, size, batch_size, "cluster"),
+            "decoding alone, one process, Pillow": decoding_alone(shards, pillow, batch_size),
+            "decoding alone, one process, ours": decoding_alone(shards, ours, batch_size),
+        }
+        if s3:
+            for shard in shards:
+                Storage().upload(shard, join(s3, os.path.basename(shard)))
+            remote = Samples.load([s3], (), Storage(), log=lambda line: None)
+            contenders["webdataset from S3, Pillow"] = webdataset_loader(signed_shards(s3), pillow, batch_size, encode)
+            contenders["webdataset from S3, our decoder"] = webdataset_loader(signed_shards(s3), ours, batch_size, encode)
+            contenders["raysys from S3"] = planned_pipeline(remote, tokenizer, size, batch_size, "trainer")
+        print(throughput_table(take_turns(contenders, rounds, warm_up, samples), "webdataset, DataLoader(2), Pillow"))
+
+
+def index(data: str | None = None, rounds: int = 3, processes: int = 2, cpus: int = 4) -> None:
+    """Bytes per second of indexing shards, beside reading their bytes once.
+
+    Args:
+        data: Folder of shards, local or s3://; made here if not given (2 000 JPEGs of 256–400 px).
+        rounds: How often each way is measured; they take turns.
+        processes: For indexing in processes, and threads for reading.
+        cpus: Logical CPUs of the local Ray.
+    """
+    from raysys.benchmarks.indexing import compare, indexing_table
+    from raysys.shards.manifest import Manifest
     from raysys.storage import Storage
+
+    with _photos(data, cpus) as folder:
+        manifest = Manifest.build(Storage(), folder)
+        print(indexing_table(compare(Storage(), folder, rounds, processes), len(manifest), sum(manifest.shards.values())))
+
+
+def memory(sizes: tuple[int, ...] = (1, 4, 16), epochs: int = 2, size: int = 224, batch_size: int = 64, cpus: int = 4) -> None:
+    """Peak memory of the pipeline in each epoch over data sets of growing size.
+
+    Args:
+        sizes: How many times 2 000 JPEGs of 256–400 px.
+        epochs: Over each data set.
+        size: Side of the pictures in pixels.
+        batch_size: Samples in a batch.
+        cpus: Logical CPUs of the local Ray.
+    """
+    from raysys.benchmarks.memory import enlarge, memory_table, memory_use
+    from raysys.benchmarks.ours import small_tokenizer
+    from raysys.data.samples import Samples
+    from raysys.storage import Storage
+
+    with _photos(None, cpus) as folder:
+        tokenizer = small_tokenizer(Samples.load([folder], (), Storage(), log=lambda line: None))
+        folders = [(times, enlarge(folder, Path(folder).parent / f"{times}x", times)) for times in sizes]
+        print(memory_table(memory_use(folders, tokenizer, size, batch_size, epochs)))
+
+
+@contextlib.contextmanager
+def _photos(data: str | None, cpus: int) -> Iterator[str]:
+    """A folder of shards: that of the person or one that is made now; Ray runs meanwhile."""
+    import ray
+
+    from raysys.benchmarks.photos import write_photos
     from raysys.training.settings import RaySettings, TrainingSettings
     from raysys.training.trainer import start_ray
 
     with tempfile.TemporaryDirectory(prefix="raysys-benchmark-") as scratch:
         folder = data or write_photos(scratch)
-        shards = shards_of(folder)
         start_ray(RaySettings(cpus=cpus), TrainingSettings(workers=1))
-        found = Samples.load([folder], (), Storage(), log=lambda line: None)
-        tokenizer = small_tokenizer(found)
-        encode = functools.partial(tokens_of, tokenizer)
-        ours = ImagePreprocessor(ImagePreprocessorSettings(size=size))
-        contenders = {
-            "webdataset, DataLoader(2), Pillow": webdataset_loader(shards, PillowPreprocess(size), batch_size, encode),
-            "webdataset, DataLoader(2), our decoder": webdataset_loader(shards, ours, batch_size, encode),
-            "raysys, decode: trainer": planned_pipeline(found, tokenizer, size, batch_size, "trainer"),
-            "raysys, decode: cluster": planned_pipeline(found, tokenizer, size, batch_size, "cluster"),
-            "decoding alone, one process, Pillow": decoding_alone(shards, PillowPreprocess(size), batch_size),
-            "decoding alone, one process, ours": decoding_alone(shards, ours, batch_size),
-        }
-        results = take_turns(contenders, rounds, warm_up, samples)
+        yield folder
         ray.shutdown()
-    print(throughput_table(results, "webdataset, DataLoader(2), Pillow"))
 
 
 def step(steps: int = 40, size: int = 64, batch_size: int = 64, threads: int = 1) -> None:
@@ -88,7 +158,7 @@ def step(steps: int = 40, size: int = 64, batch_size: int = 64, threads: int = 1
 
 def main() -> None:
     tyro.extras.subcommand_cli_from_dict(
-        {"ingest": ingest, "step": step},
+        {"ingest": ingest, "index": index, "memory": memory, "step": step},
         prog="benchmark.py",
         description="Measure this project beside what one would use instead.",
         args=sys.argv[1:],

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from raysys.errors import UserError
-from raysys.storage import Entry, Storage, StorageError, StorageSettings, is_remote, join, s3
+from raysys.storage import Entry, Storage, StorageError, StorageSettings, faults, is_remote, join, s3
 from tests.object_store import environment
 
 
@@ -147,6 +147,9 @@ def test_file_uris_are_paths(tmp_path):
 def test_unknown_kinds_of_storage_are_refused():
     with pytest.raises(UserError, match="gs://"):
         Storage().read("gs://bucket/x")
+    with pytest.raises(UserError, match="https://") as fault:
+        Storage().read("https://host/x?X-Amz-Signature=abc")
+    assert "abc" not in str(fault.value)
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path):
@@ -244,7 +247,7 @@ def test_broken_transfers_resume_where_they_broke(breaking, faults):
 
 def test_transfers_that_keep_breaking_fail(breaking):
     storage, server = breaking
-    server.faults = ["503"] * 20
+    server.faults = ["500"] * 20
     with pytest.raises(StorageError, match="failed 6 times"):
         storage.read("s3://b/x", 0, 10)
 
@@ -254,7 +257,7 @@ def test_refusal_that_stays_is_the_users(breaking):
     server.faults = ["403"] * 20
     with pytest.raises(UserError, match="access refused"):
         storage.read("s3://b/x", 0, 10)
-    assert len(server.asked) == s3.DENIED_ATTEMPTS
+    assert len(server.asked) == faults.DENIED_ATTEMPTS
 
 
 def test_a_server_without_byte_ranges_is_refused(breaking):

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import boto3
 import torch
 import webdataset
 from PIL import Image, ImageOps
@@ -21,7 +22,7 @@ from torch.utils.data import DataLoader
 from raysys.benchmarks.measure import Contender
 from raysys.errors import UserError
 from raysys.shards.sample import IMAGE_EXTENSIONS
-from raysys.storage import is_remote
+from raysys.storage import Storage, is_remote
 
 Preprocess = Callable[[bytes], Tensor]
 """Encoded picture → uint8 [3, size, size]."""
@@ -45,6 +46,17 @@ def shards_of(folder: str) -> list[str]:
         found = ", ".join(sorted(path.name for path in local.glob("*"))[:10]) or "nothing"
         raise UserError(f"no shards (*.tar) in {folder}; found there: {found}")
     return paths
+
+
+def signed_shards(folder: str, seconds: int = 86_400) -> list[str]:
+    """The shards of an s3:// folder as webdataset reads objects from the web: through curl, by links that are valid for some time."""
+    storage = Storage()
+    client = boto3.client("s3", endpoint_url=storage.endpoint, region_name=storage.region)
+    links = []
+    for entry in storage.list(folder, suffix=".tar"):
+        bucket, _, key = entry.uri.removeprefix("s3://").partition("/")
+        links.append(client.generate_presigned_url("get_object", Params={"Bucket": bucket, "Key": key}, ExpiresIn=seconds))
+    return [f"pipe:curl --silent --fail --location '{link}'" for link in links]
 
 
 class PillowPreprocess:

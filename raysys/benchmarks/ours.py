@@ -14,6 +14,7 @@ from raysys.benchmarks.measure import Contender
 from raysys.benchmarks.step import TrainingStep
 from raysys.data.batches import Batch, BatchFinisher
 from raysys.data.builder import BatchBuilder
+from raysys.data.encoding import TextForm
 from raysys.data.images import ImagePreprocessorSettings
 from raysys.data.pipeline import iterate_batches, planned_dataset
 from raysys.data.plan import Plan
@@ -41,7 +42,7 @@ def small_tokenizer(samples: Samples) -> "PreTrainedTokenizerFast":
 
 def tokens_of(tokenizer: "PreTrainedTokenizerFast", captions: list[str]) -> Tensor:
     """Token ids of captions, int64 [n, L], as a rival's training batch holds them."""
-    return encode(tokenizer, captions, _MAX_TOKENS).input_ids
+    return encode(tokenizer, captions, TextForm(_MAX_TOKENS)).input_ids
 
 
 def planned_pipeline(
@@ -63,14 +64,15 @@ def planned_pipeline(
         threads: decoding threads of the worker (decode: trainer).
     """
     image = ImagePreprocessorSettings(size=size)
-    builder = BatchBuilder(samples, tokenizer, _MAX_TOKENS, seed=0, decode=image if decode == "cluster" else None)
     plan = Plan(len(samples), batch_size, seed=0)
+    there = image if decode == "cluster" else None
+    builder = BatchBuilder(samples, tokenizer, TextForm(_MAX_TOKENS), seed=0, decode=there, spares=plan.spares)
 
     @contextlib.contextmanager
     def opened() -> Iterator[Iterator[Tensor]]:
         dataset = planned_dataset(plan, builder, 0, _EPOCHS * plan.steps_per_epoch, workers=1)
         (shard,) = dataset.streaming_split(1, equal=False)
-        batches = prefetch(iterate_batches(shard, BatchFinisher(image, threads)), size=2)
+        batches = prefetch(iterate_batches(shard, BatchFinisher(image, threads, builder)), size=2)
         yield (batch.images for batch in batches if batch.images is not None)
 
     return opened
@@ -101,6 +103,8 @@ def random_batches(steps: int, size: int, batch_size: int, vocabulary_size: int 
             attention_mask=torch.ones_like(input_ids),
             masked_ids=torch.where(hidden, 4, input_ids),
             labels=torch.where(hidden, input_ids, -100),
+            replaced=[],
+            cut_captions=0,
             images=torch.randint(0, 256, (batch_size, 3, size, size), dtype=torch.uint8, generator=generator),
         )
 

@@ -6,7 +6,6 @@ the pictures and makes tensors. With ``data.decode: cluster`` the pictures are d
 """
 
 import pickle
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from typing import Any
@@ -15,7 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from raysys.data.images import ImagePreprocessor, ImagePreprocessorSettings
+from raysys.data.bad import BadSample, Replacement
+from raysys.data.builder import BatchBuilder, Payload
+from raysys.data.images import ImageError, ImagePreprocessor, ImagePreprocessorSettings
+from raysys.shards.sample import SampleError
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,10 @@ class Batch:
     """int64 [n, L], the tokens with some hidden for the cloze objective."""
     labels: Tensor
     """int64 [n, L], the hidden tokens, −100 elsewhere."""
+    replaced: list[Replacement]
+    """Rows whose own sample is bad; another sample took its place."""
+    cut_captions: int
+    """Captions that were longer than allowed and lost their end."""
     images: Tensor | None = None
     """uint8 [n, 3, H, W]."""
     features: Tensor | None = None
@@ -53,22 +59,54 @@ class Batch:
 
 
 class BatchFinisher:
-    """Decodes in threads and makes tensors; lives in a training worker."""
+    """Decodes in threads and makes tensors; lives in a training worker.
 
-    def __init__(self, settings: ImagePreprocessorSettings, threads: int):
+    Args:
+        settings: of the preprocessor.
+        threads: that decode.
+        builder: builds a share anew with spares where pictures in it turn out to be bad.
+    """
+
+    def __init__(self, settings: ImagePreprocessorSettings, threads: int, builder: BatchBuilder):
         self.preprocess = ImagePreprocessor(settings)
         self.pool = ThreadPoolExecutor(threads, thread_name_prefix="decode")
+        self.builder = builder
+        self._bad: dict[int, BadSample] = {}
 
-    def __call__(self, payload: Any) -> Batch:
-        """A batch from the bytes of :class:`raysys.data.builder.BatchBuilder` (any buffer)."""
-        batch = pickle.loads(payload)
-        where: Sequence[str] = batch.pop("where", ())
-        images = batch.pop("images", None)
-        if isinstance(images, list):
-            images = torch.stack(list(self.pool.map(self.preprocess, images, where)))
-        elif images is not None:
-            images = torch.from_numpy(images)
+    def __call__(self, payload: Payload) -> Batch:
+        """A batch from a share as :class:`raysys.data.builder.BatchBuilder` reads it.
+
+        Raises:
+            SampleError: a picture cannot be decoded, and the policy is `raise`.
+            RunFailed: too many bad samples.
+        """
+        while True:
+            batch = pickle.loads(payload.header)
+            share, where = batch.pop("share"), batch.pop("where")
+            decoded = list(self.pool.map(self._decode, payload.pictures, where)) if payload.pictures else []
+            faults = {int(batch["ids"][row]): fault for row, fault in enumerate(decoded) if isinstance(fault, ImageError)}
+            if not faults:
+                break
+            self._note(faults)
+            (payload,) = self.builder([share], self._bad)
         tensors = {name: torch.from_numpy(value) for name, value in batch.items() if isinstance(value, np.ndarray)}
         if "features" in tensors:
             tensors["features"] = tensors["features"].float()
-        return Batch(**{**batch, **tensors, "images": images})
+        if decoded:
+            tensors["images"] = torch.stack([picture for picture in decoded if isinstance(picture, Tensor)])
+        return Batch(**{**batch, **tensors, "step": share.step, "count": len(share.ids)})
+
+    def _decode(self, data: bytes, where: str) -> Tensor | ImageError:
+        try:
+            return self.preprocess(data, where)
+        except ImageError as error:
+            return error
+
+    def _note(self, faults: dict[int, ImageError]) -> None:
+        samples = self.builder.samples
+        for sample, fault in faults.items():
+            error = SampleError(fault.where, fault.reason, cause="image")
+            if not samples.policy.tolerant:
+                raise error
+            self._bad[sample] = samples.describe_bad(sample, error)
+            samples.policy.check(len(self._bad), samples.total, str(self._bad[sample]))

@@ -1,22 +1,25 @@
-"""Reading a worker's share of a global batch: bytes, captions, tokens.
+"""Reading workers' shares of global batches: bytes, captions, tokens.
 
 This module and what it imports do without torch and transformers, whose import takes seconds in every process that reads.
 """
 
 import pickle
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from raysys.data.encoding import EmptyTextError, encode_rows, pad_rows
+from raysys.data.bad import BadSample, Replacement
+from raysys.data.encoding import EmptyTextError, TextForm, encode_texts, pad_rows
 from raysys.data.features import FeatureCache
-from raysys.data.images import ImagePreprocessor, ImagePreprocessorSettings
+from raysys.data.images import ImageError, ImagePreprocessor, ImagePreprocessorSettings
 from raysys.data.masking import mask_tokens
 from raysys.data.randomness import uniform
 from raysys.data.samples import Samples
-from raysys.shards.reader import RawSample, image_extension
-from raysys.shards.sample import SampleError, parse_captions
+from raysys.errors import RunFailed
+from raysys.shards.reader import RawSample
+from raysys.shards.sample import SampleError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -24,88 +27,179 @@ if TYPE_CHECKING:
 _CAPTION, _MASKING, _VIEW = 11, 12, 13  # what a random draw is for
 
 
-@dataclass(frozen=True)
-class TextSample:
-    """The caption drawn for a sample."""
+class Share(NamedTuple):
+    """What one worker takes of one global batch."""
 
+    step: int
+    epoch: int
+    """Chooses captions and masks."""
+    ids: np.ndarray
+    """int64 [n]; may be empty."""
+
+
+class Payload(NamedTuple):
+    """A share as it travels from where it was read to where it is trained on."""
+
+    step: int
+    header: bytes
+    """Pickled: everything but encoded pictures."""
+    pictures: Sequence[bytes]
+    """Encoded pictures of the rows; none where they were decoded already or vectors stand in for them."""
+
+
+@dataclass
+class _Row:
+    """One row of a batch before tokens are padded."""
+
+    raw: RawSample
     language: str
     text: str
+    picture: Any
+    """Encoded bytes, pixels (uint8 [3, H, W]), or None where vectors stand in."""
+    tokens: Sequence[int] = ()
+    cut: bool = False
 
 
 class BatchBuilder:
     """Reads, draws captions and tokenises; picklable, for tasks anywhere in the cluster.
 
     Args:
-        samples: the data.
+        samples: the data, and the policy for what is bad in it.
         tokenizer: the run's tokenizer.
-        max_tokens: longest caption in tokens.
+        form: how captions become ids.
         seed: of the captions drawn and of the masks.
         features: cached image vectors, which then stand in for the pictures.
         decode: preprocessor with which to decode pictures here; None leaves them encoded.
+        spares: (step, bad sample) → samples that may take its place, :meth:`raysys.data.plan.Plan.spares`; by default any.
     """
 
     def __init__(
         self,
         samples: Samples,
         tokenizer: "PreTrainedTokenizerFast",
-        max_tokens: int,
+        form: TextForm,
         seed: int,
         features: FeatureCache | None = None,
         decode: ImagePreprocessorSettings | None = None,
+        spares: Callable[[int, int], Iterator[int]] | None = None,
     ):
         self.samples = samples
         # Only the fast tokenizer's core travels: importing transformers would hold up every task that reads data.
         self.tokenizer = tokenizer.backend_tokenizer
         self._pad_id, self._mask_id = tokenizer.pad_token_id, tokenizer.mask_token_id
         self._special_ids = tokenizer.all_special_ids
-        self.max_tokens = max_tokens
+        self.form = form
         self.seed = seed
         self.features = features
         self.decode = decode
+        self.spares = spares
         self._image_ids = samples.column("image_id")
 
-    def __call__(self, step: int, epoch: int, ids: np.ndarray) -> bytes:
-        """One worker's share of a global batch, as bytes that :class:`raysys.data.batches.BatchFinisher` understands.
+    def __call__(self, shares: Sequence[Share], bad: Mapping[int, BadSample] | None = None) -> list[Payload]:
+        """Shares of global batches of one epoch, read together, for :class:`raysys.data.batches.BatchFinisher`.
+
+        A share without samples is given one row of padding.
 
         Args:
-            step: the global batch's number.
-            epoch: chooses captions and masks.
-            ids: int64 [n]; may be empty.
+            shares: best those of one window, whose samples lie side by side.
+            bad: samples that are known to be bad, by number.
+
+        Raises:
+            SampleError: a bad sample, where the policy is `raise`.
+            RunFailed: too many bad samples.
         """
-        count = len(ids)
-        if not count:
-            ids = np.zeros(1, dtype=np.int64)
-        raw = self.samples.read(ids)
-        captions = [self.draw_caption(sample, *draws) for sample, draws in zip(raw, self.caption_draws(ids, epoch), strict=True)]
+        (epoch,) = {share.epoch for share in shares}
+        known = dict(bad or {})
+        rows: dict[int, _Row] = {}
+        chosen = [share.ids.tolist() or [0] for share in shares]
+        spares: dict[tuple[int, int], Iterator[int]] = {}
+        while new := {sample for ids in chosen for sample in ids} - rows.keys() - known.keys():
+            rows |= self._read(np.array(sorted(new)), epoch, known)
+            for number, ids in enumerate(chosen):
+                for place in [place for place, sample in enumerate(ids) if sample in known]:
+                    if (number, place) not in spares:
+                        spares[number, place] = self._spares(shares[number].step, ids[place])
+                    ids[place] = next((spare for spare in spares[number, place] if spare not in known), ids[place])
+                    if ids[place] in known:
+                        raise RunFailed(f"step {shares[number].step}: no sample is left to take the place of {known[ids[place]]}")
+        return [self._payload(share, ids, rows, known) for share, ids in zip(shares, chosen, strict=True)]
+
+    def _spares(self, step: int, sample: int) -> Iterator[int]:
+        return self.spares(step, sample) if self.spares else iter(range(len(self.samples)))
+
+    def _read(self, ids: np.ndarray, epoch: int, bad: dict[int, BadSample]) -> dict[int, _Row]:
+        """Rows of the samples `ids`, by number; those that cannot be used are added to `bad` instead."""
+        policy, rows = self.samples.policy, {}
+
+        def blame(sample: int, error: SampleError) -> None:
+            if not policy.tolerant:
+                raise error
+            bad[sample] = self.samples.describe_bad(sample, error)
+            policy.check(len(bad), self.samples.total, str(bad[sample]))
+
+        for sample, raw, draws in zip(ids.tolist(), self.samples.try_read(ids), self.caption_draws(ids, epoch), strict=True):
+            try:
+                if isinstance(raw, SampleError):
+                    raise raw
+                rows[sample] = _Row(raw, *self.draw_caption(raw, *draws), self._picture(sample, raw))
+            except SampleError as error:
+                blame(sample, error)
+        while rows:
+            try:
+                encodings = encode_texts(self.tokenizer, [row.text for row in rows.values()], self.form)
+            except EmptyTextError as error:
+                sample = list(rows)[error.index]
+                blame(sample, SampleError(rows.pop(sample).raw.where, "its caption has no visible character", cause="text"))
+            else:
+                for row, (tokens, cut) in zip(rows.values(), encodings, strict=True):
+                    row.tokens, row.cut = tokens, cut
+                break
+        return rows
+
+    def _picture(self, sample: int, raw: RawSample) -> Any:
+        if self.features is not None:
+            if reason := self.features.bad.get(sample):
+                raise SampleError(raw.where, reason, cause="image")
+            return None
+        member, data = self.samples.picture(raw)
+        if self.decode is None:
+            return data
         try:
-            rows, _ = encode_rows(self.tokenizer, [caption.text for caption in captions], self.max_tokens)
-        except EmptyTextError as error:
-            raise SampleError(raw[error.index].where, "its caption has no visible character") from None
-        input_ids, attention_mask = pad_rows(rows, self._pad_id)
-        length = input_ids.shape[1]
-        masking = uniform(self.seed, _MASKING, epoch, ids[:, None, None], np.arange(length)[None, :, None], np.arange(3))
+            return ImagePreprocessor(self.decode)(data).numpy()
+        except ImageError as error:
+            raise SampleError(raw.where, error.reason, member, "image") from None
+
+    def _payload(self, share: Share, chosen: Sequence[int], rows: Mapping[int, _Row], bad: Mapping[int, BadSample]) -> Payload:
+        ids, found = np.array(chosen, dtype=np.int64), [rows[sample] for sample in chosen]
+        input_ids, attention_mask = pad_rows([row.tokens for row in found], self._pad_id)
+        positions = np.arange(input_ids.shape[1])
+        masking = uniform(self.seed, _MASKING, share.epoch, ids[:, None, None], positions[None, :, None], np.arange(3))
         masked_ids, labels = mask_tokens(input_ids, self._special_ids, self._mask_id, self.tokenizer.get_vocab_size(), masking)
         batch: dict[str, Any] = {
-            "step": step,
-            "count": count,
+            "share": share,
+            "where": [row.raw.where for row in found],
+            "replaced": [
+                Replacement(share.step, place, sample, found[place].raw.key, bad[sample])
+                for place, sample in enumerate(share.ids.tolist())
+                if sample in bad
+            ],
+            "cut_captions": sum(row.cut for row in found[: len(share.ids)]),
             "ids": ids,
             "image_ids": self._image_ids[ids],
-            "languages": np.array([self.samples.languages.index(caption.language) for caption in captions]),
+            "languages": np.array([self.samples.languages.index(row.language) for row in found]),
             "input_ids": input_ids,
             "attention_mask": attention_mask,
             "masked_ids": masked_ids,
             "labels": labels,
         }
+        pictures: Sequence[bytes] = ()
         if self.features is not None:
-            batch["features"] = self.draw_views(ids, epoch)
+            batch["features"] = self.draw_views(ids, share.epoch)
+        elif self.decode is not None:
+            batch["images"] = np.stack([row.picture for row in found])
         else:
-            batch["images"] = [image_bytes(sample) for sample in raw]
-            batch["where"] = [sample.where for sample in raw]
-            if self.decode is not None:
-                preprocess = ImagePreprocessor(self.decode)
-                pictures = [preprocess(data, where) for data, where in zip(batch["images"], batch["where"], strict=True)]
-                batch["images"] = np.stack([picture.numpy() for picture in pictures])
-        return pickle.dumps(batch, protocol=5)
+            pictures = [row.picture for row in found]
+        return Payload(share.step, pickle.dumps(batch, protocol=5), pictures)
 
     def draw_views(self, ids: np.ndarray, epoch: int) -> np.ndarray:
         """Cached vectors float16 [n, 2, D]: of the picture as it is, and of one of its other views, drawn anew in each epoch."""
@@ -119,18 +213,12 @@ class BatchBuilder:
         """Two draws in [0, 1) for each sample."""
         return uniform(self.seed, _CAPTION, epoch, ids[:, None], np.arange(2)).tolist()
 
-    def draw_caption(self, sample: RawSample, language_draw: float, caption_draw: float) -> TextSample:
-        """The caption that two draws in [0, 1) choose: a language, then one of its captions."""
-        found = parse_captions(sample.members["json"], sample.where).captions
+    def draw_caption(self, sample: RawSample, language_draw: float, caption_draw: float) -> tuple[str, str]:
+        """(language, caption) that two draws in [0, 1) choose: a language, then one of its captions."""
+        found = self.samples.captions(sample).captions
         usable = [language for language in self.samples.languages if found.get(language)]
+        if not usable:
+            raise SampleError(sample.where, "it has no caption in the languages in use", cause="text")
         language = usable[int(language_draw * len(usable))]
         texts = found[language]
-        return TextSample(language, texts[int(caption_draw * len(texts))])
-
-
-def image_bytes(sample: RawSample) -> bytes:
-    """The encoded picture of a sample. Raises SampleError where it has none."""
-    extension = image_extension(list(sample.members))
-    if extension is None:
-        raise SampleError(sample.where, f"no image among its members ({', '.join(sample.members)})")
-    return sample.members[extension]
+        return language, texts[int(caption_draw * len(texts))]

@@ -1,6 +1,8 @@
 """Cached image vectors: where the image network is frozen, its output is computed once and read by sample number."""
 
 import io
+import json
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -9,6 +11,8 @@ from raysys.storage import Storage
 
 class FeatureCache:
     """Vectors of all samples in one ``.npy`` object, float16 [samples, views, size]; picklable.
+
+    `bad` tells of samples whose picture cannot be used, number → reason; their vectors are zero.
 
     Args:
         storage: the door to the object.
@@ -26,6 +30,7 @@ class FeatureCache:
         read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         self.shape, _, self.dtype = read_header(header)
         self._start = header.tell()
+        self.bad = {int(sample): reason for sample, reason in json.loads(storage.read(_bad_of(uri))).items()}
         self._row_bytes = int(np.prod(self.shape[1:])) * self.dtype.itemsize
 
     def read(self, ids: np.ndarray) -> np.ndarray:
@@ -44,8 +49,13 @@ class FeatureCache:
 _GAP = 16  # rows read in vain cost less than another request
 
 
-def save_features(storage: Storage, uri: str, vectors: np.ndarray) -> None:
+def save_features(storage: Storage, uri: str, vectors: np.ndarray, bad: Mapping[int, str] | None = None) -> None:
     """Store vectors [samples, views, size] for :class:`FeatureCache`; the object appears whole or not at all."""
     buffer = io.BytesIO()
     np.save(buffer, vectors.astype(np.float16))
+    storage.write(_bad_of(uri), json.dumps(bad or {}).encode())  # first: the vectors' object says that both are there
     storage.write(uri, buffer.getvalue())
+
+
+def _bad_of(uri: str) -> str:
+    return uri.removesuffix(".npy") + ".bad.json"

@@ -30,7 +30,7 @@ def mask_tokens(
         input_ids: tokens padded to L, int64 [n, L].
         special_ids: tokens never predicted and never drawn: padding, start, end, mask, unknown.
         mask_id: the mask token.
-        vocabulary_size: random tokens are below this.
+        vocabulary_size: random tokens are below this; ids from it on are never predicted.
         draws: uniform in [0, 1), float [n, ≥ L, 3]: whether predicted, what is done, which random token.
 
     Returns:
@@ -48,7 +48,7 @@ def mask_tokens(
         raise ValueError(f"the vocabulary of {vocabulary_size} tokens holds special tokens alone")
     chance, action, choice = np.moveaxis(draws[:, :length], 2, 0)
 
-    predictable = ~np.isin(input_ids, special)
+    predictable = (input_ids < vocabulary_size) & ~np.isin(input_ids, special)
     predicted = predictable & (chance < PREDICTED_SHARE)
     neglected = np.flatnonzero(predictable.any(axis=1) & ~predicted.any(axis=1))
     predicted[neglected, np.where(predictable, chance, np.inf)[neglected].argmin(axis=1)] = True

@@ -6,8 +6,9 @@ worker j mod W. The layout is made in :meth:`PlannedData.configure`, which Ray T
 workers whenever a worker group starts.
 """
 
-from collections.abc import Callable, Iterator
-from typing import Any
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -15,11 +16,11 @@ import ray
 import ray.data
 from ray.train import DataConfig
 
-from raysys.data.batches import Batch, BatchFinisher
-from raysys.data.builder import BatchBuilder
+from raysys.data.builder import BatchBuilder, Payload, Share
 from raysys.data.plan import Plan
 
 DATASET = "train"
+Item = TypeVar("Item")
 _NO_STEP = -1  # row that only makes a block as long as the others
 
 
@@ -53,21 +54,19 @@ class PlannedData(DataConfig):
 def planned_dataset(plan: Plan, builder: BatchBuilder, first_step: int, last_step: int, workers: int) -> ray.data.Dataset:
     """The Ray data set of steps `first_step` … `last_step` − 1 for `workers` workers.
 
-    A block holds the steps of one window for one worker, windows in order and, within a window, workers in order. Columns:
-    `step` int64 and `payload` binary.
+    A block holds the steps of one window for one worker, windows in order and, within a window, workers in order. Columns are
+    the parts of a :class:`raysys.data.builder.Payload`.
     """
     first_window, last_window = plan.window_of(first_step), plan.window_of(last_step - 1)
     blocks = (last_window - first_window + 1) * workers
+    shared = ray.put(builder)
 
-    def read_block(units: dict[str, np.ndarray]) -> dict[str, Any]:
+    def read_block(units: dict[str, np.ndarray]) -> pa.Table:
+        os.environ["TOKENIZERS_PARALLELISM"] = "false"  # a task has one CPU
         window, rank = divmod(int(units["id"][0]) // plan.window_steps, workers)
         steps = [step for step in plan.steps_of(first_window + window) if first_step <= step < last_step]
-        payloads = [builder(step, plan.epoch_of(step), plan.slice(step, rank, workers)) for step in steps]
-        padding = plan.window_steps - len(steps)
-        return {
-            "step": np.array(steps + [_NO_STEP] * padding, dtype=np.int64),
-            "payload": pa.array(payloads + [b""] * padding, type=pa.large_binary()),
-        }
+        payloads = _kept(shared)([Share(step, plan.epoch_of(step), plan.slice(step, rank, workers)) for step in steps])
+        return to_table(payloads + [Payload(_NO_STEP, b"", ())] * (plan.window_steps - len(steps)))
 
     dataset = ray.data.range(blocks * plan.window_steps, override_num_blocks=blocks).map_batches(read_block, batch_size=None)
     dataset.context.execution_options.preserve_order = True
@@ -76,8 +75,36 @@ def planned_dataset(plan: Plan, builder: BatchBuilder, first_step: int, last_ste
     return dataset
 
 
-def iterate_batches(shard: ray.data.DataIterator, finisher: BatchFinisher, prefetch: int = 2) -> Iterator[Batch]:
-    """A worker's batches, in the order of steps."""
+_builders: dict[ray.ObjectRef, BatchBuilder] = {}
+
+
+def _kept(shared: ray.ObjectRef) -> BatchBuilder:
+    """The builder behind `shared`, unpacked once in a process: manifests and a tokenizer anew for every task cost more than reading."""
+    if shared not in _builders:
+        _builders.clear()
+        _builders[shared] = ray.get(shared)
+    return _builders[shared]
+
+
+def to_table(payloads: Sequence[Payload]) -> pa.Table:
+    """A row for each payload; the bytes of pictures are copied once."""
+    pictures = [picture for payload in payloads for picture in payload.pictures]
+    ends = np.cumsum([0] + [len(picture) for picture in pictures], dtype=np.int64)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(pictures))]
+    values = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(pictures), buffers)
+    rows = np.cumsum([0] + [len(payload.pictures) for payload in payloads], dtype=np.int64)
+    return pa.table(
+        {
+            "step": np.array([payload.step for payload in payloads], dtype=np.int64),
+            "header": pa.array([payload.header for payload in payloads], type=pa.large_binary()),
+            "pictures": pa.LargeListArray.from_arrays(pa.array(rows), values),
+        }
+    )
+
+
+def iterate_batches(shard: ray.data.DataIterator, finisher: Callable[[Payload], Item], prefetch: int = 2) -> Iterator[Item]:
+    """What `finisher` makes of a worker's shares, in the order of steps."""
     for table in shard.iter_batches(batch_size=1, batch_format="pyarrow", prefetch_batches=prefetch):
-        if table["step"][0].as_py() != _NO_STEP:
-            yield finisher(table["payload"][0].as_buffer())
+        step = table["step"][0].as_py()
+        if step != _NO_STEP:
+            yield finisher(Payload(step, table["header"][0].as_py(), table["pictures"][0].as_py()))

@@ -15,6 +15,7 @@ computes nothing for the steps before it.
 """
 
 import itertools
+from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
@@ -112,6 +113,19 @@ class Plan:
         ids = self.batch(step)
         bounds = slice_bounds(len(ids), workers)
         return ids[bounds[rank] : bounds[rank + 1]]
+
+    def spares(self, step: int, sample: int) -> Iterator[int]:
+        """Samples that may take the place of `sample`, which is bad, in global batch `step`: in order of preference, each once.
+
+        A pure function like the batch itself. Those outside the batch come first; two bad samples of a batch have no spare in common.
+        """
+        batch = self.batch(step)
+        place = int(np.searchsorted(batch, sample))
+        numbers = range(place, self.samples, self.global_batch)
+        for outside in (True, False):
+            for start in range(0, len(numbers), 64):
+                candidates = permute(np.array(numbers[start : start + 64]), self.samples, self.seed, step, 4)
+                yield from candidates[np.isin(candidates, batch) != outside].tolist()
 
     def batch_size(self, step: int) -> int:
         """Number of samples in global batch `step`."""

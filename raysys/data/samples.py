@@ -1,22 +1,28 @@
 """The samples that a run trains on: several data sets seen as one, and the settings that choose them."""
 
+import contextlib
+import functools
 import hashlib
 import itertools
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+import pyarrow.compute as pc
 import pydantic
 
+from raysys.data.bad import BadSample, BadSamplePolicy, OnBadSample, refuse
 from raysys.data.images import ImagePreprocessorSettings
 from raysys.errors import UserError
 from raysys.settings import Settings
 from raysys.shards.languages import normalise_language
+from raysys.shards.layout import Layout
 from raysys.shards.manifest import Manifest, load_or_build
-from raysys.shards.reader import RawSample, read_samples
-from raysys.storage import Storage, join
+from raysys.shards.reader import RawSample, read_samples, try_read_samples
+from raysys.shards.sample import Captions, SampleError
+from raysys.storage import Storage, StorageError, join
 
 
 class DataSettings(Settings):
@@ -32,6 +38,13 @@ class DataSettings(Settings):
     """Folders of shards to score, by the name they have in the score table."""
     languages: tuple[str, ...] = ()
     """Languages to use (BCP-47); empty: all that the training data has."""
+    layout: Layout = Layout()
+    """Where images, captions and languages lie in a sample, for tars of other tools."""
+    on_bad_sample: OnBadSample = "raise"
+    """What a sample that cannot be used leads to: the run ends (raise), or another takes its place and it is named in ledger.jsonl
+    (skip), and its members are copied beside the run as well (quarantine)."""
+    max_bad_fraction: float = pydantic.Field(0.01, ge=0, le=1)
+    """Share of the samples that may be bad; more end the run."""
     image: ImagePreprocessorSettings = ImagePreprocessorSettings()
     """How pictures are brought to one size."""
     decode: Literal["trainer", "cluster"] = "trainer"
@@ -53,6 +66,15 @@ class DataSettings(Settings):
     def _one_spelling(cls, languages: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(normalise_language(language) for language in languages))
 
+    @property
+    def policy(self) -> BadSamplePolicy:
+        """What bad samples lead to."""
+        return BadSamplePolicy(self.on_bad_sample, self.max_bad_fraction)
+
+    def load(self, names: Sequence[str], languages: Sequence[str], storage: Storage, log: Callable[[str], None] = print) -> "Samples":
+        """:meth:`Samples.load` of some of the named folders, by these settings."""
+        return Samples.load([self.locate(name) for name in names], languages, storage, log, self.layout, self.policy)
+
     def locate(self, folder: str) -> str:
         """Where one of the named folders lies: an absolute path or a URI."""
         if "://" in folder or os.path.isabs(folder):
@@ -63,19 +85,28 @@ class DataSettings(Settings):
 class Samples:
     """All sound samples of several data sets that have a caption in one of `languages`, numbered from 0.
 
-    `left_out` counts the others.
-
     Args:
         manifests: the data sets, in order.
         languages: languages to use; empty: all.
         storage: the door to the shards.
+        layout: where images and captions lie in a sample.
+        policy: what samples lead to that turn out to be bad when they are read.
 
     Raises:
         UserError: no sample left, or a language without any.
     """
 
-    def __init__(self, manifests: Sequence[Manifest], languages: Sequence[str], storage: Storage):
+    def __init__(
+        self,
+        manifests: Sequence[Manifest],
+        languages: Sequence[str],
+        storage: Storage,
+        layout: Layout | None = None,
+        policy: BadSamplePolicy | None = None,
+    ):
         self.storage = storage
+        self.layout = layout or Layout()
+        self.policy = policy or BadSamplePolicy()
         self.manifests = list(manifests)
         folders = ", ".join(manifest.folder for manifest in manifests)
         found = {language for manifest in manifests for language in manifest.languages()}
@@ -92,17 +123,54 @@ class Samples:
             rows = [row for row in range(len(manifest)) if faults[row] is None and wanted.intersection(tags[row])]
             places.append(np.stack([np.full(len(rows), source), np.array(rows, dtype=np.int64)]))
         self._source, self._row = np.concatenate(places, axis=1).astype(np.int64)
-        self.left_out = sum(len(manifest) for manifest in self.manifests) - len(self)
         if not len(self):
             raise UserError(f"no samples in {folders}")
 
     @classmethod
-    def load(cls, folders: Sequence[str], languages: Sequence[str], storage: Storage, log: Callable[[str], None] = print) -> "Samples":
-        """Open data sets by their folders, building manifests that are missing."""
-        return cls([load_or_build(storage, folder, log) for folder in folders], languages, storage)
+    def load(
+        cls,
+        folders: Sequence[str],
+        languages: Sequence[str],
+        storage: Storage,
+        log: Callable[[str], None] = print,
+        layout: Layout | None = None,
+        policy: BadSamplePolicy | None = None,
+    ) -> "Samples":
+        """Open data sets by their folders, building manifests that are missing.
+
+        Raises:
+            UserError: as the class itself; also where a sample is known to be bad, and the policy is `raise`.
+            RunFailed: a shard is damaged and the policy is `raise`, or more samples are bad than it allows.
+        """
+        layout, policy = layout or Layout(), policy or BadSamplePolicy()
+        manifests = [load_or_build(storage, folder, log, "skip" if policy.tolerant else "raise", layout) for folder in folders]
+        samples = cls(manifests, languages, storage, layout, policy)
+        refuse(samples.bad, policy, samples.total)
+        return samples
 
     def __len__(self) -> int:
         return len(self._row)
+
+    @property
+    def left_out(self) -> int:
+        """Samples that are not numbered: bad ones, and those without a caption in the languages in use."""
+        return self.total - len(self)
+
+    @property
+    def total(self) -> int:
+        """All samples of the data sets: bad ones, and those in other languages, included."""
+        return sum(len(manifest) for manifest in self.manifests)
+
+    @functools.cached_property
+    def bad(self) -> list[BadSample]:
+        """What indexing found: samples that cannot be used, and shards that could be read in part only (with an empty key)."""
+        found = []
+        for manifest in self.manifests:
+            found += [BadSample(manifest.folder, "", "", "shard", reason) for reason in manifest.damage]
+            found += [
+                BadSample(join(manifest.folder, fault.shard), fault.key, "", fault.cause, fault.reason) for fault in manifest.faults()
+            ]
+        return found
 
     @property
     def fingerprint(self) -> str:
@@ -122,11 +190,53 @@ class Samples:
         return np.concatenate(columns)[starts[self._source] + self._row]
 
     def read(self, ids: np.ndarray) -> list[RawSample]:
-        """The members of samples `ids`, in that order, in as few ranged reads as possible."""
-        found: list[RawSample | None] = [None] * len(ids)
-        for source in np.unique(self._source[ids]):
-            positions = np.flatnonzero(self._source[ids] == source)
-            rows = self._row[ids[positions]].tolist()
-            for position, sample in zip(positions, read_samples(self.storage, self.manifests[source], rows), strict=True):
+        """The members of samples `ids`, in that order, in as few ranged reads as possible.
+
+        Raises:
+            SampleError: a sample is not what was indexed.
+        """
+        return self._read(read_samples, ids)
+
+    def try_read(self, ids: np.ndarray) -> list[RawSample | SampleError]:
+        """As :meth:`read`, with the error in the place of each sample that is not what was indexed."""
+        return self._read(try_read_samples, ids)
+
+    def _read(self, read: Callable[..., list[Any]], ids: np.ndarray) -> list[Any]:
+        sources = self._source[ids]
+        found = np.empty(len(ids), dtype=object)
+        for source in np.unique(sources):
+            positions = np.flatnonzero(sources == source)
+            for position, sample in zip(positions, read(self.storage, self.manifests[source], self._row[ids[positions]]), strict=True):
                 found[position] = sample
-        return [sample for sample in found if sample is not None]
+        return found.tolist()
+
+    def captions(self, sample: RawSample) -> Captions:
+        """The text of a sample. Raises SampleError where there is none."""
+        return self.layout.read(sample.members, sample.where)
+
+    def picture(self, sample: RawSample) -> tuple[str, bytes]:
+        """(extension of the member, encoded picture) of a sample. Raises SampleError where it has none."""
+        extension = self.layout.image_extension(list(sample.members))
+        if extension is None:
+            raise SampleError(sample.where, f"no image among its members ({', '.join(sample.members)})", cause="layout")
+        return extension, sample.members[extension]
+
+    def stored_members(self, bad: BadSample) -> dict[str, bytes]:
+        """The members of a bad sample as they lie in its shard now, as far as they can be read; none of another data set's sample."""
+        folder, _, shard = bad.shard.rpartition("/")
+        members: dict[str, bytes] = {}
+        for manifest in self.manifests:
+            if manifest.folder != folder:
+                continue
+            same = pc.and_(pc.equal(manifest.table["shard"], shard), pc.equal(manifest.table["key"], bad.key))
+            for sample in manifest.table.filter(same)["members"].to_pylist():
+                for member in sample:
+                    with contextlib.suppress(StorageError, UserError):
+                        members[member["extension"]] = self.storage.read(bad.shard, member["offset"], member["size"])
+        return members
+
+    def describe_bad(self, sample: int, error: SampleError) -> BadSample:
+        """What is told of sample `sample`, which `error` says cannot be used."""
+        manifest, row = self.manifests[self._source[sample]], int(self._row[sample])
+        shard, key = manifest.table["shard"][row].as_py(), manifest.table["key"][row].as_py()
+        return BadSample(join(manifest.folder, shard), key, error.member, error.cause, error.reason)

@@ -8,7 +8,7 @@ import torch
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from torch import Tensor
 
-from raysys.data.encoding import encode_rows, pad_rows, whole
+from raysys.data.encoding import TextForm, encode_texts, pad_rows, whole
 from raysys.errors import UserError
 
 if TYPE_CHECKING:
@@ -119,14 +119,14 @@ def load_tokenizer(folder: str | Path) -> "PreTrainedTokenizerFast":
     return tokenizer
 
 
-def encode(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str], max_length: int) -> Tokens:
-    """Ids of `texts` with special tokens, each cut to `max_length` (special tokens kept), padded to the longest.
+def encode(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str], form: TextForm) -> Tokens:
+    """Ids of `texts` as `form` has them, padded to the longest.
 
     Works with any fast tokenizer, and from several threads at once: the tokenizer's own state is never changed.
 
     Raises:
         EmptyTextError: a text has no visible character; names its index.
     """
-    rows, truncated = encode_rows(tokenizer.backend_tokenizer, texts, max_length)
-    ids, mask = pad_rows(rows, tokenizer.pad_token_id)
-    return Tokens(torch.from_numpy(ids), torch.from_numpy(mask), truncated)
+    rows = encode_texts(tokenizer.backend_tokenizer, texts, form)
+    ids, mask = pad_rows([row for row, _ in rows], tokenizer.pad_token_id)
+    return Tokens(torch.from_numpy(ids), torch.from_numpy(mask), sum(cut for _, cut in rows))

@@ -13,6 +13,7 @@ from transformers import PreTrainedTokenizerFast
 
 from raysys.data.builder import BatchBuilder
 from raysys.data.features import FeatureCache
+from raysys.data.plan import Plan
 from raysys.data.samples import Samples
 from raysys.data.tokenizer import train_tokenizer
 from raysys.evaluation.validation import SCORE, score_validation
@@ -20,7 +21,7 @@ from raysys.models.heads import whiten
 from raysys.runs.folders import upload_folder
 from raysys.runs.networks import build_system, fitted_model, has_tokenizer, save_whitening, saved_tokenizer, saved_whitening
 from raysys.runs.run import Log, Run
-from raysys.shards.sample import parse_captions
+from raysys.shards.sample import SampleError
 from raysys.storage import join
 from raysys.systems.globetrotter import Globetrotter
 from raysys.training.features import cached_features
@@ -42,25 +43,32 @@ def get_tokenizer(run: Run) -> PreTrainedTokenizerFast:
 def training_captions(samples: Samples, chunk: int = 1024) -> Iterator[str]:
     """All captions of all samples in the languages in use, in order."""
     for start in range(0, len(samples), chunk):
-        for sample in samples.read(np.arange(start, min(start + chunk, len(samples)))):
-            captions = parse_captions(sample.members["json"], sample.where).captions
+        for sample in samples.try_read(np.arange(start, min(start + chunk, len(samples)))):
+            try:
+                if isinstance(sample, SampleError):
+                    raise sample
+                captions = samples.captions(sample).captions
+            except SampleError:
+                if not samples.policy.tolerant:
+                    raise
+                continue  # training meets it again, and notes it
             for language in samples.languages:
                 yield from captions.get(language, ())
 
 
-def make_job(run: Run, tokenizer: PreTrainedTokenizerFast, log: Log = print) -> tuple[TrainingJob, BatchBuilder]:
-    """What the workers are told, and what reads their data. Ray must be running if image vectors are to be cached."""
+def make_job(run: Run, tokenizer: PreTrainedTokenizerFast, log: Log = print) -> TrainingJob:
+    """What the workers are told. Ray must be running if image vectors are to be cached."""
     settings = run.settings
     model = fitted_model(settings, tokenizer)
     build = functools.partial(build_system, model, settings.objective, settings.training.seed)
     text, seed = settings.model.text, settings.training.seed
     decode = settings.data.image if settings.data.decode == "cluster" else None
 
-    def builder_of(samples: Samples) -> BatchBuilder:
+    def builder_of(samples: Samples, plan: Plan | None = None) -> BatchBuilder:
         features = image_features(run, samples, build, log) if settings.data.cached_views else None
-        return BatchBuilder(samples, tokenizer, text.max_tokens, seed, features, decode)
+        return BatchBuilder(samples, tokenizer, text.form, seed, features, decode, plan.spares if plan else None)
 
-    training = builder_of(run.samples)
+    training = builder_of(run.samples, run.plan)
     whitening = saved_whitening(run)
     if settings.model.image_head == "whitened" and whitening is None:
         whitening = whiten(training_vectors(training), settings.model.head.size)
@@ -68,18 +76,17 @@ def make_job(run: Run, tokenizer: PreTrainedTokenizerFast, log: Log = print) -> 
     validation = None
     if run.validation is not None:
         validation = Validation(builder_of(run.validation), score_validation, SCORE)
-    job = TrainingJob(
+    return TrainingJob(
         settings=settings.training,
         build=functools.partial(build, whitening=whitening),
         plan=run.plan,
-        fingerprint=run.samples.fingerprint,
+        builder=training,
         total_steps=run.total_steps,
         folder=run.folder,
         image=settings.data.image,
         decode_threads=settings.data.decode_threads,
         validation=validation,
     )
-    return job, training
 
 
 def training_vectors(builder: BatchBuilder, most: int = 50_000) -> Tensor:

@@ -10,15 +10,18 @@ from typing import Any
 import numpy as np
 from transformers import PreTrainedTokenizerFast
 
-from raysys.data.builder import image_bytes
+from raysys.data.images import ImageError, ImagePreprocessor, ImagePreprocessorSettings
 from raysys.data.samples import Samples
 from raysys.errors import UserError
 from raysys.evaluation.scores import EncodedItems, Item, encode_items, score
 from raysys.evaluation.table import render, score_table
 from raysys.runs.export import make_encoder
 from raysys.runs.run import Log, SavedRun, open_folder
-from raysys.shards.sample import parse_captions
+from raysys.shards.reader import RawSample
+from raysys.shards.sample import SampleError
 from raysys.systems.encoder import Encoder
+from raysys.training.ledger import LEDGER, Ledger
+from raysys.training.run_folder import RunFolder
 
 UNTRAINED = "untrained"
 SCORES = "scores.json"
@@ -55,7 +58,7 @@ def evaluate_run(
         What was scored now.
     """
     splits = {name: load_split(run, folder) for name, folder in (run.settings.data.tests if tests is None else tests).items()}
-    items = {name: load_items(samples) for name, samples in splits.items()}
+    items = {name: load_items(samples, encoder.preprocess.settings, run.folder, log) for name, samples in splits.items()}
     fingerprints = {name: samples.fingerprint for name, samples in splits.items()}
     remembered: dict[str, np.ndarray] = {}
     results: dict[str, Any] = {}
@@ -110,22 +113,53 @@ def encode_splits(encoder: Encoder, items: dict[str, list[Item]], remembered: di
 def load_split(run: SavedRun, folder: str) -> Samples:
     """A test split in the run's languages; those that the split lacks are left out."""
     storage, wanted = run.folder.storage, run.settings.data.languages
-    everything = Samples.load([run.settings.data.locate(folder)], (), storage, log=lambda line: None)
+    data = run.settings.data
+    everything = data.load([folder], (), storage, log=lambda line: None)
     languages = [language for language in wanted if language in everything.languages]
     if wanted and not languages:
         raise UserError(f"data.tests: {folder} has none of the run's languages ({', '.join(wanted)})")
-    return Samples(everything.manifests, languages, storage)
+    return Samples(everything.manifests, languages, storage, data.layout, data.policy)
 
 
-def load_items(samples: Samples, chunk: int = 1024) -> list[Item]:
-    """The samples of a test split in memory, in order."""
-    items = []
+def load_items(samples: Samples, image: ImagePreprocessorSettings, folder: RunFolder, log: Log = print, chunk: int = 1024) -> list[Item]:
+    """The samples of a test split in memory, in order; bad ones are left out and named in the run's ledger, where they are allowed.
+
+    Raises:
+        SampleError: a bad sample, where the policy is `raise`.
+        RunFailed: more bad samples than the policy allows.
+    """
+    items, bad = [], []
     for start in range(0, len(samples), chunk):
-        for sample in samples.read(np.arange(start, min(start + chunk, len(samples)))):
-            found = parse_captions(sample.members["json"], sample.where)
-            captions = {language: found.captions[language] for language in samples.languages if language in found.captions}
-            items.append(Item(image_bytes(sample), captions, found.extra.get("trained_languages"), sample.key))
+        ids = np.arange(start, min(start + chunk, len(samples)))
+        for number, sample in zip(ids.tolist(), samples.try_read(ids), strict=True):
+            try:
+                items.append(_item(samples, sample, image))
+            except SampleError as error:
+                if not samples.policy.tolerant:
+                    raise
+                bad.append(samples.describe_bad(number, error))
+    if bad := bad + samples.bad:
+        ledger = Ledger(folder, [samples])
+        for one in bad:
+            ledger.add(one)
+        ledger.flush()
+        log(f"{len(bad)} bad samples are not scored, named in {folder.path(LEDGER)}; one of them: {bad[0]}")
+        samples.policy.check(len(bad), samples.total, str(bad[0]))
     return items
+
+
+def _item(samples: Samples, sample: RawSample | SampleError, image: ImagePreprocessorSettings) -> Item:
+    if isinstance(sample, SampleError):
+        raise sample
+    found = samples.captions(sample)
+    captions = {language: found.captions[language] for language in samples.languages if language in found.captions}
+    member, data = samples.picture(sample)
+    if samples.policy.tolerant:  # otherwise the encoder, which decodes it again, may say so
+        try:
+            ImagePreprocessor(image)(data)
+        except ImageError as error:
+            raise SampleError(sample.where, error.reason, member, "image") from None
+    return Item(data, captions, found.extra.get("trained_languages"), sample.key)
 
 
 def scores_of(run: SavedRun, name: str, fingerprints: dict[str, str]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from raysys.evaluation.report_data import ReportData
 from raysys.evaluation.scores import EncodedItems, Item
 from raysys.runs.evaluate import Evaluation
 from raysys.runs.run import Run, SavedRun
+from raysys.training.ledger import Ledger
 
 REPORT = "report.html"
 """The file in a run's folder."""
@@ -41,9 +42,7 @@ def report_run(run: Run, evaluation: Evaluation) -> str:
         margin=objective.margin,
         failures=failures(shown, items[first]) if first and shown is not None else (),
         samples=_samples(run, items),
-        bad_samples=[
-            (f"{manifest.folder}/{shard}: {key}", reason) for manifest in run.samples.manifests for shard, key, reason in manifest.faults()
-        ],
+        bad_samples=[(f"{line['shard']}: {line['key']}", line["reason"]) for line in Ledger(run.folder, [run.samples]).lines],
         settings=settings_module.dumps(run.settings),
         commands=_commands(run),
     )

@@ -114,16 +114,16 @@ def open_run(settings: GlobetrotterSettings, log: Log = print) -> Run:
         if Checkpoints(folder, 1).latest():
             folder.check_resumable(settings)
     data, training, storage = settings.data, settings.training, folder.storage
-    samples = Samples.load([data.locate(name) for name in data.train], data.languages, storage, log)
+    samples = data.load(data.train, data.languages, storage, log)
     if samples.left_out:
-        log(f"{samples.left_out} samples are left out: faulty, or without a caption in the languages asked for")
+        log(f"{samples.left_out} samples are left out: {len(samples.bad)} bad, the others without a caption in the languages asked for")
     settings = with_data(settings, languages=samples.languages)
     weights = settings.objective.weights
     if weights.transitive or weights.image or weights.image_caption:
         check_backbone(settings.model.image.backbone, settings.model.image.pretrained)
     validation = None
     if data.validation:
-        validation = Samples.load([data.locate(name) for name in data.validation], samples.languages, storage, log)
+        validation = data.load(data.validation, samples.languages, storage, log)
     plan = Plan(len(samples), training.global_batch, training.seed, data.run_length, data.window_steps, data.last_batch)
     run = Run(settings, folder, samples, validation, plan)
     run.checkpoints.check_resumable(samples.fingerprint, training.workers, training.zero_stage)

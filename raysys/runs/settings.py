@@ -47,6 +47,10 @@ class GlobetrotterSettings(Settings):
         weights = self.objective.weights
         if self.data.cached_views and not (weights.transitive or weights.image or weights.image_caption):
             raise ValueError("data.cached_views: no loss with a weight uses images; set data.cached_views to 0")
+        if weights.cloze and self.model.text.trigram_buckets:
+            raise ValueError(
+                "model.text.trigram_buckets: trigrams spell out the words that the cloze loss hides; set objective.weights.cloze to 0"
+            )
         if self.model.image_head == "whitened" and not self.data.cached_views:
             raise ValueError("model.image_head: 'whitened' begins from kept image vectors; set data.cached_views to 2 or more")
         return self

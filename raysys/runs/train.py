@@ -8,6 +8,8 @@ from raysys.runs.export import export
 from raysys.runs.networks import forget_start
 from raysys.runs.report import next_steps, report_run
 from raysys.runs.run import Log, Run, describe
+from raysys.training.ledger import LEDGER, Ledger
+from raysys.training.loop import TrainingJob
 from raysys.training.trainer import fit, start_ray
 
 
@@ -44,11 +46,29 @@ def _train_and_score(run: Run, started: float, log: Log) -> None:
             start_ray(run.settings.ray, run.settings.training)
         tokenizer = making.result()
     if unfinished:
-        job, builder = make_job(run, tokenizer, log)
-        fit(job, builder, run.name, started)
+        job = make_job(run, tokenizer, log)
+        keep_ledger(job)
+        fit(job, run.name, started)
+        tell_bad_samples(job.ledger, log)
     encoder = export(run, tokenizer, log)
     evaluation = evaluate_run(run, tokenizer, encoder, log)
     log(f"report: {report_run(run, evaluation)}")
     log("next:")
     for line in next_steps(run):
         log(line)
+
+
+def keep_ledger(job: TrainingJob) -> None:
+    """Write ``ledger.jsonl`` with what indexing found, before training adds to it; an empty one says that nothing was bad so far."""
+    ledger = job.ledger
+    for samples in ledger.sources:
+        for bad in samples.bad:
+            ledger.add(bad)
+    ledger.flush()
+
+
+def tell_bad_samples(ledger: Ledger, log: Log) -> None:
+    """Say how many samples were bad, and where they are named."""
+    if ledger.lines:
+        causes = ", ".join(f"{cause} {number}" for cause, number in ledger.causes().items())
+        log(f"bad samples: {len(ledger.lines)} ({causes}), named in {ledger.folder.path(LEDGER)}")

@@ -1,47 +1,17 @@
 """Reads one shard from beginning to end and describes its samples."""
 
-import hashlib
-import io
-import zlib
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
 
-import PIL.Image
 import pyarrow as pa
 
+from raysys.shards.layout import OWN_FORM, Layout
 from raysys.shards.reader import split_name
-from raysys.shards.sample import IMAGE_EXTENSIONS, Captions, SampleError, parse_captions
-from raysys.shards.tar import BLOCK, Member, ShardError, iterate_members
+from raysys.shards.rows import Gathered, table_of
+from raysys.shards.tar import Member, ShardError, iterate_members
 from raysys.storage import Storage, join
-
-SCHEMA = pa.schema(
-    {
-        "shard": pa.string(),
-        "key": pa.string(),
-        "offset": pa.int64(),
-        "size": pa.int64(),
-        "members": pa.list_(pa.struct({"extension": pa.string(), "offset": pa.int64(), "size": pa.int64()})),
-        "languages": pa.list_(pa.string()),
-        "captions": pa.list_(pa.int32()),
-        "alignment": pa.string(),
-        "group": pa.string(),
-        "image_format": pa.string(),
-        "width": pa.int32(),
-        "height": pa.int32(),
-        "image_id": pa.int64(),
-        "checksum": pa.int64(),
-        "fault": pa.string(),
-    }
-)
-"""Columns of a manifest; a row per sample.
-
-`offset`, `size`: extent of the sample in its shard, headers and padding included. `members`: where each member's content
-lies. `captions`: number of captions of each of `languages`. `image_id`: the first 8 bytes of BLAKE2b over the image's bytes, so
-that equal pictures are equal numbers; 0 without an image. `checksum`: CRC-32 over all members' contents in stored order.
-`fault`: why the sample cannot be used, or null.
-"""
 
 Visitor = Callable[[str, str, Member], None]
 """Called with (key, extension, member) of every member of a sample while its bytes are at hand."""
@@ -60,6 +30,8 @@ class Fault:
     member: str
     """Extension of the member; empty where no single member is at fault."""
     reason: str
+    cause: str = "shard"
+    """One of :data:`raysys.shards.sample.CAUSES`."""
 
     def __str__(self) -> str:
         sample = f", sample {self.key!r}" if self.key else ""
@@ -74,148 +46,113 @@ class ShardIndex:
     size: int
     """Bytes."""
     table: pa.Table
-    """A row per sample, in order of their first members; columns as in :data:`SCHEMA`."""
-    damage: ShardError | None
-    """Why the shard could not be read to its end; `table` then holds the whole samples before the damage."""
+    """A row per sample, in order of their first members; columns as in :data:`raysys.shards.rows.SCHEMA`."""
+    damages: list[ShardError]
+    """Stretches that could not be read, and why; without salvage there is one at most, and `table` ends with it."""
     faults: list[Fault]
     """Faults of single samples, in stored order."""
     found: Counter[str]
     """Which members samples have (``jpg + json``) → samples."""
     fields: Counter[str]
     """Fields of the json members → samples."""
-
-
-@dataclass
-class _Gathered:
-    """What is known of one sample after some of its members."""
-
-    shard: str
-    key: str
-    start: int
-    end: int = 0
-    members: list[dict[str, Any]] = field(default_factory=list)
-    checksum: int = 0
-    text: Captions | None = None
-    image: dict[str, Any] = field(default_factory=dict)
-    faults: list[Fault] = field(default_factory=list)
+    texts: int
+    """Samples that have a caption, or `texts` or `sentences`."""
 
     @property
-    def extensions(self) -> list[str]:
-        return [member["extension"] for member in self.members]
-
-    def add(self, extension: str, member: Member) -> None:
-        if extension in self.extensions:
-            self._blame("two members have this name", extension, member.offset)
-        self.members.append({"extension": extension, "offset": member.offset, "size": member.size})
-        self.end = member.offset + -(-member.size // BLOCK) * BLOCK
-        self.checksum = zlib.crc32(member.data, self.checksum)
-        if extension == "json" and self.text is None:
-            try:
-                self.text = parse_captions(member.data)
-            except SampleError as error:
-                self._blame(error.reason, extension, member.offset)
-            else:
-                if not self.text.captions and not {"texts", "sentences"} & set(self.text.extra):
-                    self._blame("it holds no caption", extension, member.offset)
-        elif extension in IMAGE_EXTENSIONS and not self.image:
-            self._look_at(extension, member)
-
-    def _look_at(self, extension: str, member: Member) -> None:
-        identity = int.from_bytes(hashlib.blake2b(member.data, digest_size=8).digest(), "little", signed=True)
-        self.image = {"image_format": None, "width": 0, "height": 0, "image_id": identity or 1}
-        try:
-            image = PIL.Image.open(io.BytesIO(member.data))
-        except Exception as error:  # Pillow's format readers raise errors of any kind on damaged headers
-            self._blame(explain_image_error(error, member.data), extension, member.offset)
-        else:
-            self.image |= {"image_format": image.format, "width": image.width, "height": image.height}
-
-    def _blame(self, reason: str, member: str = "", byte: int | None = None) -> None:
-        self.faults.append(Fault(self.shard, self.start if byte is None else byte, self.key, member, reason))
-
-    def finish(self) -> dict[str, Any]:
-        """The sample's row, once all its members are known."""
-        text = self.text or Captions({}, "none", {})
-        group = text.extra.get("group")
-        if not self.image and "json" not in self.extensions:
-            self._blame(f"it holds neither an image nor a json member, but {' + '.join('.' + name for name in self.extensions)}")
-        faults = [f".{fault.member}: {fault.reason}" if fault.member else fault.reason for fault in self.faults]
-        return {
-            "shard": self.shard,
-            "key": self.key,
-            "offset": self.start,
-            "size": self.end - self.start,
-            "members": self.members,
-            "languages": list(text.captions),
-            "captions": [len(texts) for texts in text.captions.values()],
-            "alignment": text.alignment,
-            "group": None if group is None else str(group),
-            **({"image_format": None, "width": 0, "height": 0, "image_id": 0} | self.image),
-            "checksum": self.checksum,
-            "fault": "; ".join(faults) or None,
-        }
+    def damage(self) -> ShardError | None:
+        """The first of the damages."""
+        return self.damages[0] if self.damages else None
 
 
-def explain_image_error(error: Exception, data: bytes) -> str:
-    """Why an image cannot be read, in words that do not depend on the decoder."""
-    if not data:
-        return "the member is empty"
-    if isinstance(error, PIL.UnidentifiedImageError):
-        return f"no image begins with the bytes {data[:12]!r}"
-    return " ".join(str(error).split()) or type(error).__name__
+def index_shard(
+    storage: Storage, folder: str, shard: str, size: int, visit: Visitor | None = None, layout: Layout = OWN_FORM
+) -> ShardIndex:
+    """Describe the samples of one shard, in order of their first members; memory holds one piece of it and the samples' text.
 
-
-def index_shard(storage: Storage, folder: str, shard: str, size: int, visit: Visitor | None = None) -> ShardIndex:
-    """Describe the samples of one shard, in order of their first members, in memory that one member bounds.
-
-    Faults of single samples become the `fault` of their row; a damaged archive ends the list and is told in `damage`.
+    Faults of single samples become the `fault` of their row; a damaged archive ends the list and is told in `damages`.
 
     Args:
         size: bytes of the shard, as the storage's listing states them.
+        visit: called for every member.
     """
     where = join(folder, shard)
-    samples: dict[str, _Gathered] = {}
-    last, mixed, damage = "", False, None
     with storage.open(where) as file:
-        try:
-            for member in iterate_members(file, size, where):
-                named = split_name(member.name)
-                if named is None:
-                    continue
-                key, extension = named
-                if key not in samples:
-                    samples[key] = _Gathered(shard, key, member.start)
-                elif key != last:
-                    mixed = True
-                last = key
-                samples[key].add(extension, member)
-                if visit:
-                    visit(key, extension, member)
-        except ShardError as error:
-            damage = error
-            _drop_incomplete(samples, last, mixed)
-    if damage:
-        damage = ShardError(damage.where, damage.byte, damage.reason, len(samples))
+        return index_members(until_damage(file, size, where), shard, size, layout, visit)
+
+
+def until_damage(file: BinaryIO, size: int, where: str) -> Iterator[Member | ShardError]:
+    """The members of a tar, and at the end the error where it is damaged."""
+    try:
+        yield from iterate_members(file, size, where)
+    except ShardError as error:
+        yield error
+
+
+def index_members(
+    members: Iterable[Member | ShardError], shard: str, size: int, layout: Layout = OWN_FORM, visit: Visitor | None = None
+) -> ShardIndex:
+    """Describe the samples that members make up; an error among them stands for a stretch that could not be read.
+
+    Samples beside such a stretch, or all where samples' members lie mixed, count as whole when they have the members that the first
+    untouched sample has (or the largest one); the others get a fault.
+    """
+    samples: dict[str, Gathered] = {}
+    last, mixed, damages = "", False, []
+    beside: set[str] = set()
+    current: Gathered | None = None
+    for member in members:
+        if isinstance(member, ShardError):
+            damages.append(member)
+            if current:
+                beside.add(last)
+            last, current = "", None
+            continue
+        named = split_name(member.name, layout.known_extensions)
+        if named is None:
+            continue
+        key, extension = named
+        if key != last or current is None:
+            if current:
+                current.read_text(layout, last=False)
+            current = samples.get(key)
+            if current is None:
+                current = samples[key] = Gathered(key, member.start)
+            else:
+                mixed = True
+            if damages and not last:
+                beside.add(key)
+            last = key
+        current.add(extension, member, layout)
+        if visit:
+            visit(key, extension, member)
+    for sample in samples.values():
+        sample.read_text(layout, last=True)
+    if damages:
+        _blame_incomplete(samples, set(samples) if mixed else beside)
+    whole = sum(not any(cause == "lost" for _, _, _, cause in sample.faults) for sample in samples.values())
     return ShardIndex(
         shard,
         size,
-        pa.Table.from_pylist([sample.finish() for sample in samples.values()], SCHEMA),
-        damage,
-        sorted(fault for sample in samples.values() for fault in sample.faults),
+        table_of(shard, list(samples.values())),
+        [ShardError(error.where, error.byte, error.reason, whole) for error in damages],
+        sorted(
+            Fault(shard, byte, sample.key, member, reason, cause)
+            for sample in samples.values()
+            for byte, member, reason, cause in sample.faults
+        ),
         Counter(" + ".join(sorted(sample.extensions)) for sample in samples.values()),
-        Counter(name for sample in samples.values() if sample.text for name in sample.text.extra),
+        Counter(name for sample in samples.values() for name in sample.fields),
+        sum(sample.has_text for sample in samples.values()),
     )
 
 
-def _drop_incomplete(samples: dict[str, _Gathered], last: str, mixed: bool) -> None:
-    """Take out samples whose other members may lie beyond the damage.
-
-    That can be the last one only, or any where members of one sample lie among those of others. A sample counts as whole
-    when it has all the members that the first one has.
-    """
-    if not samples:
-        return
-    pattern = set(next(iter(samples.values())).extensions)
-    for key in list(samples) if mixed else [last]:
-        if len(samples) == 1 or not pattern.issubset(samples[key].extensions):
-            del samples[key]
+def _blame_incomplete(samples: dict[str, Gathered], beside: set[str]) -> None:
+    """Give samples beside damage a fault where members are missing that may lie in the damage."""
+    pattern = next((set(sample.extensions) for key, sample in samples.items() if key not in beside), None)
+    if pattern is None and len(samples) > 1:
+        pattern = max((set(sample.extensions) for sample in samples.values()), key=len)
+    for key in beside:
+        missing = None if pattern is None else pattern.difference(samples[key].extensions)
+        if missing is None or missing:
+            what = "." + " and .".join(sorted(missing)) if missing else "what else it may have"
+            samples[key].faults.insert(0, (samples[key].start, "", f"{what} is lost in the damage beside it", "lost"))

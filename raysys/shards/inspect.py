@@ -13,9 +13,10 @@ import PIL.ImageOps
 import pyarrow.compute as pc
 
 from raysys.shards.languages import language_name, script
+from raysys.shards.layout import Layout
 from raysys.shards.manifest import Manifest
-from raysys.shards.reader import RawSample, image_extension, read_samples
-from raysys.shards.sample import Captions, SampleError, parse_captions
+from raysys.shards.reader import RawSample, try_read_samples
+from raysys.shards.sample import Captions, SampleError
 from raysys.storage import Storage
 
 _THUMBNAIL = 240
@@ -32,7 +33,8 @@ class Summary:
     shards: int
     samples: int
     bytes: int
-    faults: int
+    faults: dict[str, int]
+    """Samples that cannot be used, by cause."""
     languages: dict[str, tuple[int, int]]
     """Tag → (samples, captions), the most frequent first."""
     alignment: dict[str, int]
@@ -52,7 +54,8 @@ class Summary:
         lines = [head, f"  images: {images}; {self.pictures} distinct{sides}"]
         lines.append("  alignment: " + ", ".join(f"{name} {count}" for name, count in self.alignment.items()))
         if self.faults:
-            lines.append(f"  {self.faults} samples have faults: python jobs/shards.py validate {self.folder}")
+            causes = ", ".join(f"{cause} {count}" for cause, count in self.faults.items())
+            lines.append(f"  {sum(self.faults.values())} samples have faults ({causes}): python jobs/shards.py validate {self.folder}")
         width = max([len(language_name(tag)) for tag in self.languages] + [8])
         lines.append(f"  {'language':{width}}  {'tag':12} {'samples':>9} {'captions':>9}")
         lines += [f"  {language_name(tag):{width}}  {tag:12} {n:9} {captions:9}" for tag, (n, captions) in self.languages.items()]
@@ -74,7 +77,7 @@ def summarise(manifest: Manifest) -> Summary:
         shards=len(manifest.shards),
         samples=len(manifest),
         bytes=sum(manifest.shards.values()),
-        faults=len(table) - table["fault"].null_count,
+        faults=manifest.causes(),
         languages={tag: (count, captions[tag]) for tag, count in manifest.languages().items()},
         alignment=dict(Counter(table["alignment"].to_pylist()).most_common()),
         formats=dict(formats.most_common()),
@@ -112,12 +115,12 @@ def contact_sheet(storage: Storage, manifests: Iterable[Manifest], count: int) -
     """One HTML page, pictures and all, with counts and `count` samples of every data set."""
     sections = []
     for manifest in manifests:
-        samples = read_samples(storage, manifest, choose(manifest, count))
-        sections.append(_section(summarise(manifest), samples))
+        samples = try_read_samples(storage, manifest, choose(manifest, count))
+        sections.append(_section(summarise(manifest), samples, manifest.layout))
     return _PAGE.replace("{style}", _STYLE).replace("{sections}", "\n".join(sections))
 
 
-def _section(summary: Summary, samples: list[RawSample]) -> str:
+def _section(summary: Summary, samples: list[RawSample | SampleError], layout: Layout) -> str:
     most = max([captions for _, captions in summary.languages.values()] + [1])
     bars = "\n".join(
         f'<tr><td>{html.escape(language_name(tag))}<td><code>{html.escape(tag)}</code><td>{html.escape(script(tag))}<td class="n">{n:,}'
@@ -137,24 +140,29 @@ def _section(summary: Summary, samples: list[RawSample]) -> str:
     if summary.sizes:
         facts.append((f"{summary.sizes[0]} – {summary.sizes[1]} – {summary.sizes[2]} px", "longer side: least, median, greatest"))
     if summary.faults:
-        facts.append((f"{summary.faults:,}", "samples with faults"))
+        facts.append((f"{sum(summary.faults.values()):,}", "samples with faults"))
     told = "".join(f"<div><b>{html.escape(value)}</b><span>{name}</span></div>" for value, name in facts)
-    cards = "\n".join(_card(sample) for sample in samples)
+    cards = "\n".join(_card(sample, layout) for sample in samples)
     return f"""<section><h2>{html.escape(summary.folder)}</h2><div class="facts">{told}</div>
 <details{" open" if len(summary.languages) <= 16 else ""}><summary>Languages</summary><table><thead>
 <tr><th>Language<th>Tag<th>Script<th class="n">Samples<th class="n">Captions<th></thead><tbody>{bars}</tbody></table></details>
 <div class="cards">{cards}</div></section>"""
 
 
-def _card(sample: RawSample) -> str:
+def _card(sample: RawSample | SampleError, layout: Layout) -> str:
+    if isinstance(sample, SampleError):
+        reason = html.escape(str(sample))
+        return f'<figure><div class="none fault">unreadable</div><figcaption><p class="fault">{reason}</p></figcaption></figure>'
+    place = f"{sample.shard} · {sample.key}"
     try:
-        text = parse_captions(sample.members.get("json", b"{}"))
+        text = layout.read(sample.members)
         lines = _caption_lines(text)
+        if (group := text.extra.get("group")) is not None:
+            place += f" · group {group}"
     except SampleError as error:
-        text, lines = Captions({}, "none", {}), f'<p class="fault">{html.escape(error.reason)}</p>'
-    group = text.extra.get("group")
-    place = f"{sample.shard} · {sample.key}" + (f" · group {group}" if group is not None else "")
-    return f"<figure>{_picture(sample)}<figcaption>{lines}<small>{html.escape(place)}</small></figcaption></figure>"
+        lines = f'<p class="fault">{html.escape(error.reason)}</p>'
+    picture = _picture(sample, layout)
+    return f"<figure>{picture}<figcaption>{lines}<small>{html.escape(place)}</small></figcaption></figure>"
 
 
 def _caption_lines(text: Captions) -> str:
@@ -170,8 +178,8 @@ def _caption_lines(text: Captions) -> str:
     return "".join(lines)
 
 
-def _picture(sample: RawSample) -> str:
-    extension = image_extension(list(sample.members))
+def _picture(sample: RawSample, layout: Layout) -> str:
+    extension = layout.image_extension(sample.members)
     if extension is None:
         return '<div class="none">no image</div>'
     data = sample.members[extension]

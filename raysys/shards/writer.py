@@ -9,8 +9,11 @@ from pathlib import Path
 from webdataset import TarWriter
 
 from raysys.errors import UserError
+from raysys.shards.reader import KNOWN_EXTENSIONS
 from raysys.shards.sample import IMAGE_EXTENSIONS, MANIFEST_NAME, Sample
 from raysys.storage import Storage, join
+
+_FURTHER = KNOWN_EXTENSIONS - {"json", *IMAGE_EXTENSIONS}
 
 
 def shard_name(number: int) -> str:
@@ -39,12 +42,12 @@ def write_shards(samples: Iterable[Sample], folder_uri: str, shards: int, storag
     with tempfile.TemporaryDirectory(prefix="raysys-shards-") as folder, contextlib.ExitStack() as open_files:
         writers: list[TarWriter] = []
         for sample in samples:
-            _check(sample, keys, folder_uri)
+            check_sample(sample, keys, folder_uri)
             if len(writers) < shards:
                 file = open_files.enter_context(open(Path(folder, shard_name(len(writers))), "wb"))
                 writers.append(TarWriter(file, user="", group="", mtime=0, encoder=False))
                 open_files.callback(writers[-1].close)
-            writers[count % shards].write(_record(sample))
+            writers[count % shards].write(record_of(sample))
             count += 1
         if count == 0:
             raise UserError(f"there is nothing to write into {folder_uri}: the data set gave no samples")
@@ -64,7 +67,8 @@ def _remove_leftovers(storage: Storage, folder_uri: str, written: set[str]) -> N
             storage.delete(entry.uri)
 
 
-def _check(sample: Sample, keys: set[str], folder_uri: str) -> None:
+def check_sample(sample: Sample, keys: set[str], folder_uri: str) -> None:
+    """Raise UserError where `sample` cannot be written beside those of `keys`, to which its key is added."""
     key, name = sample.key, sample.key.rpartition("/")[2]
     if not name or name.startswith("_") or "." in name or key.startswith("/") or not key.isprintable():
         # Other webdataset readers end the key at the first dot and take names that begin with an underscore for their own.
@@ -78,11 +82,16 @@ def _check(sample: Sample, keys: set[str], folder_uri: str) -> None:
         raise UserError(
             f"{folder_uri}: sample {key!r}: {sample.extension!r} is not one of the image extensions {', '.join(IMAGE_EXTENSIONS)}"
         )
+    if wrong := sorted(set(sample.extra) - _FURTHER):
+        raise UserError(
+            f"{folder_uri}: sample {key!r}: {wrong[0]!r} is not one of the extensions of further members: {', '.join(sorted(_FURTHER))}"
+        )
 
 
-def _record(sample: Sample) -> dict[str, str | bytes]:
+def record_of(sample: Sample) -> dict[str, str | bytes]:
+    """The sample as webdataset's writer takes it: extension → content."""
     text = json.dumps(sample.metadata, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     record: dict[str, str | bytes] = {"__key__": sample.key, "json": text.encode()}
     if sample.image is not None:
         record[sample.extension] = sample.image
-    return record
+    return record | sample.extra

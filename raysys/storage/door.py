@@ -11,6 +11,7 @@ import pyarrow.fs
 from raysys.errors import UserError
 from raysys.settings import Settings
 from raysys.storage.base import Entry, is_remote
+from raysys.storage.identity import redacted
 from raysys.storage.local import LocalDisk
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class Storage:
     def __init__(self, settings: StorageSettings | None = None):
         settings = settings or StorageSettings()
         self.endpoint = _first_set(settings.endpoint, os.environ.get("AWS_ENDPOINT_URL_S3"), os.environ.get("AWS_ENDPOINT_URL"))
+        if self.endpoint:
+            _check_endpoint(self.endpoint)
         self.region = _first_set(settings.region, os.environ.get("AWS_REGION"), os.environ.get("AWS_DEFAULT_REGION")) or "us-east-1"
         self._disk = LocalDisk()
         self._lock = threading.Lock()
@@ -119,6 +122,14 @@ class Storage:
         """
         return self._s3.listing(uri, suffix) if is_remote(uri) else self._disk.listing(_path(uri), suffix, uri.rstrip("/") or "/")
 
+    def describe(self, uri: str) -> str:
+        """Where `uri` lies and who asks for it, such as ``endpoint http://… with credentials from env (access key ending in …)``."""
+        return str(self._s3) if is_remote(uri) else "local disk"
+
+    def clock(self, uri: str) -> float | None:
+        """The time at the store of `uri`, in full seconds since 1970; None for local disk and where the store does not tell it."""
+        return self._s3.clock(uri) if is_remote(uri) else None
+
     def arrow_filesystem(self, uri: str) -> tuple[pyarrow.fs.FileSystem, str]:
         """(pyarrow filesystem, path in it) for libraries that take one, with the same endpoint and region."""
         if not is_remote(uri):
@@ -128,13 +139,24 @@ class Storage:
         return pyarrow.fs.S3FileSystem(region=self.region, **options), uri.removeprefix("s3://")
 
 
+def _check_endpoint(endpoint: str) -> None:
+    """Raise UserError for what is no address of a store, or holds what must stay secret."""
+    parts = urllib.parse.urlsplit(endpoint)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise UserError(f"the S3 endpoint {redacted(endpoint)!r} cannot be used: http://host:port or https://host was expected")
+    if parts.username or parts.password or parts.query:
+        raise UserError(
+            f"the S3 endpoint {parts.scheme}://{parts.hostname} is given with credentials: these come from the environment only"
+        )
+
+
 def _path(uri: str) -> str:
     """The local path of a plain path or a ``file://`` URI."""
     if uri.startswith("file://"):
         return urllib.parse.unquote(uri.removeprefix("file://"))
     scheme, separator, _ = uri.partition("://")
     if separator:
-        raise UserError(f"{uri}: storage of the kind {scheme}:// is not known; use a path, file:// or s3://")
+        raise UserError(f"{redacted(uri)}: storage of the kind {scheme}:// is not known; use a path, file:// or s3://")
     if not uri:
         raise UserError("an empty path was given where a file or folder was expected")
     return os.path.expanduser(uri)

@@ -142,8 +142,8 @@ class Encoder:
         return result
 
     def _pool(self, texts: Sequence[str]) -> Tensor:
-        tokens = encode(self.tokenizer, list(texts), self.system.text.settings.max_tokens)
-        return self.system.text(tokens.input_ids.to(self.device), tokens.attention_mask.to(self.device))[0]
+        tokens = encode(self.tokenizer, list(texts), self.system.text.settings.form)
+        return self.system.text(tokens.input_ids.to(self.device), tokens.attention_mask.to(self.device), tokens=False)[0]
 
     def _in_batches(self, items: Any, compute: Callable[[Any], Tensor]) -> np.ndarray:
         with torch.inference_mode():

@@ -142,7 +142,7 @@ class Globetrotter(nn.Module):
             sums, counts = self.cloze_head(masked_tokens, batch.labels, self.text.word_embeddings)
             vectors = {"cloze_sum": sums, "cloze_count": counts}
         else:
-            pooled, _ = self.text(batch.input_ids, batch.attention_mask)
+            pooled, _ = self.text(batch.input_ids, batch.attention_mask, tokens=False)
             vectors = {}
         if self.uses_images:
             vectors["image_caption"] = self.project_image_caption(pooled)

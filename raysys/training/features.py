@@ -11,11 +11,13 @@ import ray
 import ray.data
 import torch
 
-from raysys.data.builder import image_bytes
 from raysys.data.features import FeatureCache, save_features
-from raysys.data.images import ImagePreprocessor, ImagePreprocessorSettings
+from raysys.data.images import ImageError, ImagePreprocessor, ImagePreprocessorSettings
 from raysys.data.randomness import mix
 from raysys.data.samples import Samples
+from raysys.errors import RunFailed
+from raysys.shards.reader import RawSample
+from raysys.shards.sample import SampleError
 from raysys.storage import join
 from raysys.training.settings import TrainingSettings
 
@@ -64,9 +66,15 @@ def cached_features(
     if not storage.exists(uri):
         started = time.perf_counter()
         log(f"computing image vectors once: {len(samples)} pictures, {views} view{'s' if views > 1 else ''} each")
-        save_features(storage, uri, _compute(samples, build, image, views, training, log))
+        vectors, bad = _compute(samples, build, image, views, training, log)
+        save_features(storage, uri, vectors, bad)
         log(f"image vectors computed in {time.perf_counter() - started:.0f} s, kept in {uri}")
-    return FeatureCache(storage, uri)
+    cache = FeatureCache(storage, uri)
+    if cache.bad and not samples.policy.tolerant:
+        sample, reason = next(iter(cache.bad.items()))
+        named = samples.describe_bad(sample, SampleError("", reason, cause="image"))
+        raise RunFailed(f"{named}; set data.on_bad_sample to skip or quarantine to train without it")
+    return cache
 
 
 def _compute(
@@ -76,7 +84,8 @@ def _compute(
     views: int,
     training: TrainingSettings,
     log: Callable[[str], None],
-) -> np.ndarray:
+) -> tuple[np.ndarray, dict[int, str]]:
+    """Vectors float16 [samples, views, D], and what is bad."""
     dataset = ray.data.range(len(samples), override_num_blocks=-(-len(samples) // _PICTURES_PER_TASK)).map_batches(
         FeatureExtractor,
         # By reference: actors are started again after a failure, and large arguments of theirs might be gone by then.
@@ -87,22 +96,27 @@ def _compute(
         compute=ray.data.ActorPoolStrategy(size=training.workers),
     )
     vectors: np.ndarray | None = None
+    bad: dict[int, str] = {}
     done, shown = 0, time.monotonic()
     for batch in dataset.iter_batches(batch_size=None, batch_format="numpy"):
         if vectors is None:
             vectors = np.zeros((len(samples), *batch["vectors"].shape[1:]), np.float16)
         vectors[batch["id"]] = batch["vectors"]
+        for sample, reason in zip(batch["id"].tolist(), batch["fault"].tolist(), strict=True):
+            if reason:
+                bad[sample] = reason
+                samples.policy.check(len(bad), samples.total, str(samples.describe_bad(sample, SampleError("", reason, cause="image"))))
         done += len(batch["id"])
         if time.monotonic() - shown > 10:
             log(f"  {done} of {len(samples)} pictures")
             shown = time.monotonic()
     assert vectors is not None
     assert done == len(samples)
-    return vectors
+    return vectors, dict(sorted(bad.items()))
 
 
 class FeatureExtractor:
-    """Sample numbers → vectors float16 [n, views, D]; one actor on the cluster."""
+    """Sample numbers → vectors float16 [n, views, D], zero where there is a fault, and the faults; one actor on the cluster."""
 
     def __init__(self, parts: Any, views: int, seed: int, threads: int):
         torch.set_num_threads(threads)
@@ -115,8 +129,10 @@ class FeatureExtractor:
         self.seed = seed
 
     def __call__(self, batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        raw = self.samples.read(batch["id"])
-        pictures = torch.stack([self.preprocess(image_bytes(sample), sample.where) for sample in raw]).to(self.device)
+        blank = torch.full((3, self.preprocess.settings.size, self.preprocess.settings.size), 255, dtype=torch.uint8)
+        decoded = [self._decode(raw) for raw in self.samples.try_read(batch["id"])]
+        pictures = torch.stack([blank if picture is None else picture for picture, _ in decoded]).to(self.device)
+        faults = np.array([fault for _, fault in decoded], dtype=object)
         vectors = []
         with torch.inference_mode():
             for view in range(self.views):
@@ -124,4 +140,19 @@ class FeatureExtractor:
                 torch.manual_seed(int(mix(self.seed, _AUGMENTATION, view, batch["id"][0]) >> np.uint64(1)))
                 seen = self.system.views(pictures) if view else pictures
                 vectors.append(self.system.image(seen).cpu().numpy().astype(np.float16))
-        return {"id": batch["id"], "vectors": np.stack(vectors, axis=1)}
+        stacked = np.stack(vectors, axis=1)
+        stacked[faults != ""] = 0
+        return {"id": batch["id"], "vectors": stacked, "fault": faults}
+
+    def _decode(self, raw: RawSample | SampleError) -> tuple[torch.Tensor | None, str]:
+        try:
+            if isinstance(raw, SampleError):
+                raise raw
+            try:
+                return self.preprocess(self.samples.picture(raw)[1], raw.where), ""
+            except ImageError as error:
+                raise SampleError(raw.where, error.reason, cause="image") from None
+        except SampleError as error:
+            if not self.samples.policy.tolerant:
+                raise
+            return None, error.reason

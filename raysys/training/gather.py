@@ -55,6 +55,15 @@ def _gather(local: Tensor, counts: Sequence[int], rank: int, group: dist.Process
     return torch.cat([received[index * rows : index * rows + count] for index, count in enumerate(counts)])
 
 
+def gather_objects(value: Any, workers: int) -> list[Any]:
+    """What every worker holds, in rank order; small picklable things. To be called by all workers together."""
+    if workers == 1:
+        return [value]
+    gathered: list[Any] = [None] * workers
+    dist.all_gather_object(gathered, value)
+    return gathered
+
+
 class _GatherRows(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, local: Tensor, counts: tuple[int, ...], rank: int, group: dist.ProcessGroup | None) -> Tensor:

@@ -14,7 +14,7 @@ import torch.distributed
 from torch import Tensor
 
 from raysys.data.batches import Batch, BatchFinisher
-from raysys.data.builder import BatchBuilder
+from raysys.data.builder import BatchBuilder, Share
 from raysys.data.images import ImagePreprocessorSettings
 from raysys.data.plan import Plan, slice_bounds, slice_sizes
 from raysys.data.randomness import mix
@@ -22,6 +22,7 @@ from raysys.errors import RunFailed
 from raysys.training.checkpoints import Checkpoints, CheckpointState
 from raysys.training.engine import average_statistics, make_engine
 from raysys.training.gather import gather_rows
+from raysys.training.ledger import Ledger, SampleAccounts
 from raysys.training.run_folder import MetricsLog, RunFolder
 from raysys.training.settings import TrainingSettings
 from raysys.training.tensorboard import EventLog
@@ -63,8 +64,8 @@ class TrainingJob:
     build: Callable[[], Any]
     """Makes the system, drawing its weights from torch's global generator."""
     plan: Plan
-    fingerprint: str
-    """Of the training data."""
+    builder: BatchBuilder
+    """Reads the training data."""
     total_steps: int
     folder: RunFolder
     image: ImagePreprocessorSettings
@@ -75,6 +76,11 @@ class TrainingJob:
     def checkpoints(self) -> Checkpoints:
         """The run's checkpoints."""
         return Checkpoints(self.folder, self.settings.keep_checkpoints)
+
+    @property
+    def ledger(self) -> Ledger:
+        """What is known of bad samples, as the run folder has it."""
+        return Ledger(self.folder, [self.builder.samples, *([self.validation.builder.samples] if self.validation else [])])
 
 
 @dataclass(frozen=True)
@@ -111,7 +117,8 @@ def train(job: TrainingJob, place: Place, batches: Iterable[Batch], report: Call
     engine = make_engine(system, settings, place.workers, job.total_steps)
     done = job.checkpoints.load(engine)
     log, events = (MetricsLog(job.folder, done), EventLog(job.folder, done)) if place.rank == 0 else (None, None)
-    validation_batches = list(_validation_batches(job, place)) if job.validation else []
+    accounts = SampleAccounts(job.ledger, place.rank, place.workers)
+    validation_batches = list(_validation_batches(job, place, accounts)) if job.validation else []
     engine.train()
 
     def note(step: int, values: dict[str, Any]) -> None:
@@ -128,12 +135,13 @@ def train(job: TrainingJob, place: Place, batches: Iterable[Batch], report: Call
         if batch is None or batch.step != step:
             raise RunFailed(f"rank {place.rank} expected global batch {step} and got {batch.step if batch else 'the end of the data'}")
         rate = engine.get_lr()[0]
+        accounts.note(batch)
         terms, loss, norm = train_step(engine, batch.to(place.device), job, place)
         meter.samples += job.plan.batch_size(step)
         finished = step + 1
         if finished % settings.log_every == 0 or finished in (1, job.total_steps):
             figures = {"epoch": step / job.plan.steps_per_epoch, "train/grad_norm": norm, "train/lr": rate}
-            note(finished, _loss_metrics(terms, loss) | figures | meter.take())
+            note(finished, _loss_metrics(terms, loss) | figures | meter.take() | accounts.settle())
         if finished % settings.checkpoint_every == 0 or finished == job.total_steps:
             average_statistics(engine.module, place.workers)
             metrics = _validate(engine, job, place, validation_batches)
@@ -141,7 +149,7 @@ def train(job: TrainingJob, place: Place, batches: Iterable[Batch], report: Call
                 note(finished, metrics)
             score = metrics.get(job.validation.metric) if job.validation else None
             score = score if score is not None and math.isfinite(score) else None
-            state = CheckpointState(finished, job.fingerprint, place.workers, settings.zero_stage, score)
+            state = CheckpointState(finished, job.builder.samples.fingerprint, place.workers, settings.zero_stage, score)
             if log and events:
                 log.flush()
                 events.flush()
@@ -230,17 +238,20 @@ def _loss_metrics(terms: dict[str, Tensor], loss: Tensor) -> dict[str, float]:
     return {"train/loss": float(loss), **{f"train/loss_{name}": float(term) for name, term in terms.items()}}
 
 
-def _validation_batches(job: TrainingJob, place: Place) -> Iterator[tuple[Batch, list[int]]]:
+def _validation_batches(job: TrainingJob, place: Place, accounts: SampleAccounts) -> Iterator[tuple[Batch, list[int]]]:
     """This worker's shares of the validation samples, in global batches, each with all workers' counts."""
     assert job.validation is not None
-    finisher = BatchFinisher(job.image, job.decode_threads)
-    samples = len(job.validation.builder.samples)
+    builder = job.validation.builder
+    finisher = BatchFinisher(job.image, job.decode_threads, builder)
+    samples = len(builder.samples)
     size = job.settings.global_batch
     for index, start in enumerate(range(0, samples, size)):
         ids = np.arange(start, min(start + size, samples))
         bounds = slice_bounds(len(ids), place.workers)
-        payload = job.validation.builder(index, 0, ids[bounds[place.rank] : bounds[place.rank + 1]])
-        yield finisher(payload), slice_sizes(len(ids), place.workers)
+        (payload,) = builder([Share(index, 0, ids[bounds[place.rank] : bounds[place.rank + 1]])])
+        batch = finisher(payload)
+        accounts.note_left_out(batch)
+        yield batch, slice_sizes(len(ids), place.workers)
 
 
 def _validate(engine: Any, job: TrainingJob, place: Place, batches: list[tuple[Batch, list[int]]]) -> dict[str, float]:
@@ -250,7 +261,11 @@ def _validate(engine: Any, job: TrainingJob, place: Place, batches: list[tuple[B
     parts: list[dict[str, np.ndarray]] = []
     with torch.no_grad():
         for batch, counts in batches:
-            vectors = gather_all(engine(batch.to(place.device)), counts)
+            sound = torch.ones(len(batch.ids), dtype=torch.bool, device=place.device)
+            sound[[one.row for one in batch.replaced]] = False
+            gathered = gather_all({**engine(batch.to(place.device)), "sound": sound}, counts)
+            kept = gathered.pop("sound")
+            vectors = {name: rows[kept] for name, rows in gathered.items()}
             parts.append(
                 {name: rows.float().cpu().numpy() if rows.is_floating_point() else rows.cpu().numpy() for name, rows in vectors.items()}
             )

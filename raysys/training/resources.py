@@ -1,5 +1,7 @@
 """Whether the workers fit, asked before anything is started."""
 
+import socket
+
 from raysys.errors import UserError
 from raysys.training.settings import TrainingSettings
 
@@ -19,6 +21,25 @@ def check_cpus(cpus: int | None, training: TrainingSettings) -> None:
             f"training.workers: {training.workers} workers of {training.cpus_per_worker} CPU and {CPUS_FOR_DATA} CPU for reading data "
             f"need {needed_cpus(training)} CPUs, but Ray has {cpus}: use fewer workers, or raise --ray.cpus where Ray is started here"
         )
+
+
+def check_address(address: str, seconds: float = 5.0) -> None:
+    """Raise UserError where nothing answers at RAY_ADDRESS within some seconds: Ray itself would wait for minutes.
+
+    Args:
+        address: ``host:port`` or ``ray://host:port``; others (``auto``, empty) are left to Ray.
+        seconds: how long to wait.
+    """
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdigit():
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), seconds).close()
+    except OSError as error:
+        raise UserError(
+            f"RAY_ADDRESS is {address}, where nothing answers ({error.strerror or error}): "
+            "is the head running, and does a firewall let this machine reach it?"
+        ) from None
 
 
 def check_gpus(gpus: int, training: TrainingSettings) -> None:

@@ -18,12 +18,11 @@ from ray.train import FailureConfig, RunConfig, ScalingConfig
 from ray.train.torch import TorchConfig, TorchTrainer, get_device
 
 from raysys.data.batches import BatchFinisher
-from raysys.data.builder import BatchBuilder
 from raysys.data.pipeline import DATASET, PlannedData, iterate_batches
 from raysys.errors import RunFailed, UserError
 from raysys.training.loop import Place, TrainingJob, train
 from raysys.training.progress import ProgressBoard, ProgressDisplay
-from raysys.training.resources import check_cpus, check_gpus, needed_cpus
+from raysys.training.resources import check_address, check_cpus, check_gpus, needed_cpus
 from raysys.training.settings import RaySettings, TrainingSettings
 
 
@@ -36,7 +35,8 @@ def start_ray(settings: RaySettings, training: TrainingSettings) -> None:
     # The group's health is asked for every 0.1 s instead of 2 s, which is what each report and restart waits for.
     os.environ.setdefault("RAY_TRAIN_HEALTH_CHECK_INTERVAL_S", "0.1")
     if not ray.is_initialized():
-        if os.environ.get("RAY_ADDRESS"):
+        if address := os.environ.get("RAY_ADDRESS"):
+            check_address(address)
             ray.init(log_to_driver=False, logging_level=logging.ERROR)
         else:
             cpus = settings.cpus or max(os.cpu_count() or 1, needed_cpus(training))
@@ -59,12 +59,11 @@ def warm_up() -> None:
     import raysys.data.builder  # noqa: F401
 
 
-def fit(job: TrainingJob, builder: BatchBuilder, title: str, started: float) -> None:
+def fit(job: TrainingJob, title: str, started: float) -> None:
     """Train on the cluster until the last step, restarting the worker group after failures.
 
     Args:
         job: what to do.
-        builder: reads the training data.
         title: how the run is called on the screen.
         started: `time.perf_counter()` when the command was given.
 
@@ -73,7 +72,7 @@ def fit(job: TrainingJob, builder: BatchBuilder, title: str, started: float) -> 
         KeyboardInterrupt: Ctrl-C; the workers were stopped.
     """
     checkpoints = job.checkpoints
-    data = PlannedData(job.plan, builder, job.total_steps, checkpoints.next_step)
+    data = PlannedData(job.plan, job.builder, job.total_steps, checkpoints.next_step)
     board = ProgressBoard.remote()  # type: ignore[attr-defined]
     scaling = ScalingConfig(
         num_workers=job.settings.workers,
@@ -127,10 +126,12 @@ def run_worker(config: dict[str, Any]) -> None:
     if job.checkpoints.next_step() >= job.total_steps:
         return
     torch.set_num_threads(job.settings.cpus_per_worker)
-    finisher = BatchFinisher(job.image, job.decode_threads)
+    finisher = BatchFinisher(job.image, job.decode_threads, job.builder)
     batches = iterate_batches(ray.train.get_dataset_shard(DATASET), finisher)
     try:
         train(job, place, batches, report=config["board"].put.remote)
+    except ray.exceptions.RayTaskError as error:  # in reading data: the fault itself, without the way it took
+        raise RunFailed(str(error.cause) if isinstance(error.cause, RunFailed | UserError) else str(error)) from None
     except (RunFailed, UserError):
         raise
     except Exception:

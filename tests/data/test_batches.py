@@ -2,7 +2,6 @@
 
 import io
 import itertools
-import pickle
 
 import numpy as np
 import PIL.Image
@@ -10,6 +9,7 @@ import pytest
 import torch
 
 from raysys.data.batches import Batch, BatchFinisher
+from raysys.data.builder import Share
 from raysys.data.features import FeatureCache, save_features
 from raysys.data.images import ImagePreprocessorSettings
 from raysys.data.plan import Plan
@@ -39,7 +39,13 @@ def features(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def finish():
-    return BatchFinisher(IMAGE, threads=2)
+    """(builder, step, epoch, ids) → the batch, as a worker makes it."""
+
+    def finished(build, step, epoch, ids):
+        (payload,) = build([Share(step, epoch, ids)])
+        return BatchFinisher(IMAGE, 2, build)(payload)
+
+    return finished
 
 
 def joined(parts: list[Batch]) -> dict[str, torch.Tensor]:
@@ -64,10 +70,10 @@ def test_shares_of_workers_make_the_same_global_batch(samples, features, finish,
     plan = Plan(COUNT, 13, seed=3, run_length=7, window_steps=2, last_batch="keep")
     for step in (0, 4, 7):  # 4 is the last batch of the first epoch: 8 samples
         epoch = plan.epoch_of(step)
-        whole = joined([finish(build(step, epoch, plan.batch(step)))])
+        whole = joined([finish(build, step, epoch, plan.batch(step))])
         assert whole["ids"].tolist() == plan.batch(step).tolist()
         for workers in (2, 3, 5, 20):  # with 20, some have no sample
-            parts = [finish(build(step, epoch, plan.slice(step, rank, workers))) for rank in range(workers)]
+            parts = [finish(build, step, epoch, plan.slice(step, rank, workers)) for rank in range(workers)]
             assert sum(part.count for part in parts) == len(plan.batch(step))
             assert all(part.step == step for part in parts)
             shares = joined(parts)
@@ -79,18 +85,18 @@ def test_shares_of_workers_make_the_same_global_batch(samples, features, finish,
 def test_what_a_batch_holds(samples, finish):
     build = builder(samples)
     ids = np.array([0, 5, 31, 59])
-    batch = finish(build(6, 1, ids))
+    batch = finish(build, 6, 1, ids)
     assert batch.ids.tolist() == ids.tolist()
     assert batch.image_ids.tolist() == samples.column("image_id")[ids].tolist()
     assert batch.images.shape == (4, 3, 12, 12)
     assert batch.images.dtype == torch.uint8
     for raw, number, row in zip(samples.read(ids), ids, range(4), strict=True):
-        caption = build.draw_caption(raw, *build.caption_draws(np.array([number]), 1)[0])
-        assert samples.languages[int(batch.languages[row])] == caption.language
+        language, text = build.draw_caption(raw, *build.caption_draws(np.array([number]), 1)[0])
+        assert samples.languages[int(batch.languages[row])] == language
         drawn = (one_language if number < 30 else all_languages)(int(raw.key[1:]))
-        assert caption.text in drawn[caption.language]
+        assert text in drawn[language]
         tokens = batch.input_ids[row][batch.attention_mask[row].bool()]
-        assert build.tokenizer.decode(tokens.tolist(), skip_special_tokens=True).strip() == caption.text
+        assert build.tokenizer.decode(tokens.tolist(), skip_special_tokens=True).strip() == text
     hidden = batch.labels != -100
     assert torch.equal(batch.labels[hidden], batch.input_ids[hidden])
     assert torch.equal(batch.masked_ids[~hidden], batch.input_ids[~hidden])
@@ -100,7 +106,7 @@ def test_what_a_batch_holds(samples, finish):
 
 def test_a_worker_without_samples_gets_a_row_of_padding(samples, features, finish):
     for options in ({}, {"features": features}):
-        batch = finish(builder(samples, **options)(3, 0, np.array([], dtype=np.int64)))
+        batch = finish(builder(samples, **options), 3, 0, np.array([], dtype=np.int64))
         assert batch.count == 0
         assert batch.step == 3
         tensors = [value for value in vars(batch).values() if isinstance(value, torch.Tensor)]
@@ -120,20 +126,22 @@ def test_decoding_on_the_cluster_or_in_the_trainer_is_the_same_bit_by_bit(tmp_pa
     write_shards(pictures(), str(tmp_path / "kinds"), 1, Storage())
     samples = load([str(tmp_path / "kinds")])
     ids = np.arange(4)
-    here = finish(builder(samples)(0, 0, ids))
-    there = finish(builder(samples, decode=IMAGE)(0, 0, ids))
+    here = finish(builder(samples), 0, 0, ids)
+    there = finish(builder(samples, decode=IMAGE), 0, 0, ids)
     assert here.images.float().std() > 1
     for name, value in vars(here).items():
         same = torch.equal(value, vars(there)[name]) if isinstance(value, torch.Tensor) else value == vars(there)[name]
         assert same, name
-    assert isinstance(pickle.loads(builder(samples)(0, 0, ids))["images"][0], bytes)  # otherwise encoded pictures travel
+    (payload,) = builder(samples)([Share(0, 0, ids)])
+    assert [bytes(picture) for picture in payload.pictures] == [samples.picture(raw)[1] for raw in samples.read(ids)]
+    assert b"uint8" not in payload.header  # encoded pictures travel, no pixels
 
 
 def test_captions_are_drawn_anew_in_each_epoch_and_evenly(samples):
     build = builder(samples)
     epochs = 800
     raw = samples.read(np.array([45]))[0]
-    drawn = [build.draw_caption(raw, *build.caption_draws(np.array([45]), epoch)[0]).language for epoch in range(epochs)]
+    drawn = [build.draw_caption(raw, *build.caption_draws(np.array([45]), epoch)[0])[0] for epoch in range(epochs)]
     counts = np.array([drawn.count(language) for language in LANGUAGES])
     assert counts.sum() == epochs
     # χ² of four equally likely languages: beyond 16.3 once in a thousand
@@ -144,7 +152,7 @@ def test_captions_are_drawn_anew_in_each_epoch_and_evenly(samples):
     raw = samples.read(np.array([4]))[0]  # two captions in one language
 
     def draws(source):
-        return [source.draw_caption(raw, *source.caption_draws(np.array([4]), epoch)[0]).text for epoch in range(300)]
+        return [source.draw_caption(raw, *source.caption_draws(np.array([4]), epoch)[0])[1] for epoch in range(300)]
 
     texts = draws(build)
     assert abs(texts.count(texts[0]) / 300 - 0.5) < 0.1
@@ -154,7 +162,7 @@ def test_captions_are_drawn_anew_in_each_epoch_and_evenly(samples):
 
 def test_masks_are_drawn_anew_in_each_epoch(samples, finish):
     build = builder(samples)
-    labels = [finish(build(0, epoch, np.arange(30, 60))) for epoch in range(6)]
+    labels = [finish(build, 0, epoch, np.arange(30, 60)) for epoch in range(6)]
     patterns = {tuple((batch.labels != -100).flatten().tolist()) for batch in labels}
     assert len(patterns) == 6
 

@@ -96,3 +96,11 @@ def test_refuses_what_has_no_meaning():
         mask_tokens(ids, SPECIAL, MASK, VOCABULARY, np.zeros((2, 3, 3)))
     with pytest.raises(ValueError, match="special tokens alone"):
         mask_tokens(ids, SPECIAL, MASK, 5, np.zeros((2, 4, 3)))
+
+
+def test_ids_behind_the_vocabulary_are_never_predicted():
+    ids = np.array([[2, 7, 8, 9, 30, 31, 3]] * 50)
+    read, labels = mask_tokens(ids, [0, 1, 2, 3, 4], 4, 20, np.random.default_rng(0).random((50, 7, 3)))
+    assert (labels[:, 4:6] == IGNORED).all()
+    assert (read[:, 4:6] == ids[:, 4:6]).all()
+    assert (labels[:, 1:4] != IGNORED).any(axis=1).all()

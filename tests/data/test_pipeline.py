@@ -4,13 +4,13 @@ import pickle
 import random
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-import numpy as np
 import pytest
 import torch
 
 from raysys.data.batches import Batch, BatchFinisher
+from raysys.data.builder import Payload, Share
 from raysys.data.images import ImagePreprocessorSettings
 from raysys.data.pipeline import DATASET, PlannedData, iterate_batches, planned_dataset
 from raysys.data.plan import Plan
@@ -20,9 +20,17 @@ from tests.data.worlds import builder, load, write_dataset
 class Ids:
     """A builder that sends nothing but what it was asked for, now and then late."""
 
-    def __call__(self, step: int, epoch: int, ids: np.ndarray) -> bytes:
-        time.sleep(0.03 * random.random())
-        return pickle.dumps((step, epoch, ids.tolist()))
+    def __call__(self, shares: Sequence[Share]) -> list[Payload]:
+        time.sleep(0.1 * random.random())
+        return [Payload(share.step, pickle.dumps((*share[:2], share.ids.tolist())), [b"p"] * len(share.ids)) for share in shares]
+
+
+def opened(payload: Payload) -> tuple[int, int, list[int]]:
+    """What :class:`Ids` sent."""
+    step, epoch, ids = pickle.loads(payload.header)
+    assert payload.step == step
+    assert [bytes(picture) for picture in payload.pictures] == [b"p"] * len(ids)
+    return step, epoch, ids
 
 
 def consume(shards: list, finisher) -> list[list]:
@@ -60,7 +68,7 @@ def consume(shards: list, finisher) -> list[list]:
 def test_each_worker_gets_its_slices_in_order(ray_session, samples, last_batch, first_step, last_step, workers):
     plan = Plan(samples, 8, seed=2, run_length=4, window_steps=3, last_batch=last_batch)
     dataset = planned_dataset(plan, Ids(), first_step, last_step, workers)
-    received = consume(dataset.streaming_split(workers, equal=False), pickle.loads)
+    received = consume(dataset.streaming_split(workers, equal=False), opened)
     steps = range(first_step, last_step)
     for rank in range(workers):
         assert received[rank] == [(step, plan.epoch_of(step), plan.slice(step, rank, workers).tolist()) for step in steps]
@@ -81,7 +89,7 @@ def test_real_batches_are_the_same_for_all_numbers_of_workers_and_places_of_deco
     samples = load([write_dataset(tmp_path / "train", 30)])
     image = ImagePreprocessorSettings(size=8)
     plan = Plan(30, 7, seed=4, run_length=5, window_steps=2, last_batch="keep")
-    finisher = BatchFinisher(image, threads=2)
+    finisher = BatchFinisher(image, 2, builder(samples))
 
     def run(workers: int, decode: ImagePreprocessorSettings | None) -> list[dict[str, list[torch.Tensor]]]:
         config = PlannedData(plan, builder(samples, decode=decode), last_step=7, first_step=lambda: 3)
@@ -102,13 +110,13 @@ def test_nothing_is_read_for_a_run_that_is_done(ray_session):
 class Damaged:
     """A builder that cannot read one step."""
 
-    def __call__(self, step: int, epoch: int, ids: np.ndarray) -> bytes:
-        if step == 2:
+    def __call__(self, shares: Sequence[Share]) -> list[Payload]:
+        if any(share.step == 2 for share in shares):
             raise ValueError("000001.tar: sample 's003' is not what was indexed")
-        return pickle.dumps(step)
+        return [Payload(share.step, b"", ()) for share in shares]
 
 
 def test_a_fault_in_reading_reaches_the_worker(ray_session):
     dataset = planned_dataset(Plan(40, 8, seed=2, window_steps=1), Damaged(), 0, 5, 1)
     with pytest.raises(Exception, match="sample 's003' is not what was indexed"):
-        consume(dataset.streaming_split(1, equal=False), pickle.loads)
+        consume(dataset.streaming_split(1, equal=False), lambda payload: payload)

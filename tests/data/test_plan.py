@@ -139,3 +139,26 @@ def test_windows_tile_the_steps(plan):
     steps = [step for window in range(3 * plan.windows_per_epoch) for step in plan.steps_of(window)]
     assert steps == list(range(3 * plan.steps_per_epoch))
     assert all(plan.window_of(step) == window for window in range(plan.windows_per_epoch) for step in plan.steps_of(window))
+
+
+@given(plans, st.integers(0, 60), st.data())
+@settings(max_examples=100, deadline=None)
+def test_spares_are_distinct_and_come_from_outside_the_batch_first(plan, step, data):
+    batch = plan.batch(step)
+    bad = data.draw(st.lists(st.sampled_from(batch.tolist()), min_size=1, max_size=4, unique=True))
+    lists = [list(plan.spares(step, sample)) for sample in bad]
+    assert lists == [list(plan.spares(step, sample)) for sample in bad]
+    everything = [spare for spares in lists for spare in spares]
+    assert len(set(everything)) == len(everything), "no spare stands in for two samples"
+    assert all(0 <= spare < plan.samples for spare in everything)
+    for spares in lists:
+        inside = np.isin(spares, batch)
+        assert (np.diff(inside.astype(int)) >= 0).all(), "those of the batch itself come last"
+    if len(batch) == plan.global_batch:  # all bad samples of a batch together could fall back on every sample there is
+        assert {spare for sample in batch.tolist() for spare in plan.spares(step, sample)} == set(range(plan.samples))
+
+
+def test_spares_differ_from_step_to_step():
+    plan = Plan(1000, 10, seed=1)
+    firsts = {next(plan.spares(step, int(plan.batch(step)[0]))) for step in range(50)}
+    assert len(firsts) > 40

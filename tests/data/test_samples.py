@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from raysys.data.bad import BadSamplePolicy
 from raysys.data.samples import DataSettings, Samples
-from raysys.errors import UserError
+from raysys.errors import RunFailed, UserError
 from raysys.settings import from_mapping
 from raysys.storage import Storage
 from tests.data.worlds import all_languages, load, one_language, write_dataset
@@ -49,13 +50,22 @@ def test_a_language_without_samples_is_refused_with_those_that_are_there(folders
         load(folders, ["de", "fr", "sv"])
 
 
-def test_faulty_samples_are_left_out_and_counted(tmp_path):
+def test_faulty_samples_are_refused_or_left_out_and_counted(tmp_path):
     broken = [("s003.json", b"{"), ("s003.png", picture(3)), ("s004.json", b'{"captions": {"de": [" "]}}'), ("s004.png", picture(4))]
     unseen = [("s005.json", b'{"captions": {"de": ["Wort"]}}'), ("s005.png", b"not a picture")]
     (tmp_path / "000000.tar").write_bytes(tar(pairs(range(3)) + broken + unseen + pairs([6])))
-    samples = load([str(tmp_path)])
+    with pytest.raises(
+        UserError, match=r"000000\.tar, sample 's003': \.json: not valid json: .*, and 2 more; .* set data\.on_bad_sample to skip"
+    ):
+        load([str(tmp_path)])
+    with pytest.raises(RunFailed, match=r"3 of 7 samples are bad, more than data\.max_bad_fraction 0\.4 allows; one of them: .*'s003'"):
+        load([str(tmp_path)], policy=BadSamplePolicy("skip", 0.4))
+    samples = load([str(tmp_path)], policy=BadSamplePolicy("skip", 0.5))
     assert samples.column("key").tolist() == ["s000", "s001", "s002", "s006"]
     assert samples.left_out == 3
+    assert samples.total == 7
+    assert [(bad.key, bad.cause) for bad in samples.bad] == [("s003", "json"), ("s004", "text"), ("s005", "image")]
+    assert samples.stored_members(samples.bad[0]) == {"json": b"{", "png": picture(3)}
     assert samples.counts() == {"de": 4, "en": 4}
 
 

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from transformers import AutoTokenizer
 
-from raysys.data.encoding import EmptyTextError
+from raysys.data.encoding import EmptyTextError, TextForm, trigrams
 from raysys.data.tokenizer import encode, load_tokenizer, train_tokenizer
 from raysys.errors import UserError
 
@@ -39,7 +39,7 @@ def tokenizer():
 
 
 def ids(tokenizer, text: str) -> list[int]:
-    return encode(tokenizer, [text], 500).input_ids[0].tolist()
+    return encode(tokenizer, [text], TextForm(500)).input_ids[0].tolist()
 
 
 def test_special_ids_and_template(tokenizer):
@@ -53,9 +53,9 @@ def test_reloaded_tokenizer_gives_the_same_ids_in_every_script(tokenizer, tmp_pa
     texts = lines() + [f"({a}): {b}!" for a, b in zip(lines(8), lines(8)[::-1], strict=True)] + ["123 456,7 % 🐈‍⬛ 🇨🇿", "Ω unseen ꙮ ጀ"]
     assert len(texts) > 700
     tokenizer.save_pretrained(tmp_path)
-    before = encode(tokenizer, texts, 500)
+    before = encode(tokenizer, texts, TextForm(500))
     for again in (AutoTokenizer.from_pretrained(tmp_path), load_tokenizer(tmp_path)):
-        after = encode(again, texts, 500)
+        after = encode(again, texts, TextForm(500))
         assert after.input_ids.equal(before.input_ids)
         assert after.attention_mask.equal(before.attention_mask)
         assert again(texts, padding=True, return_tensors="pt", truncation=False)["input_ids"].equal(before.input_ids)
@@ -119,7 +119,7 @@ def test_lone_surrogates_do_not_stop_the_run(tokenizer):
 
 def test_padding_and_truncation(tokenizer):
     texts = ["Kreis", "der rote Kreis " * 30, "étoile " * 30]
-    tokens = encode(tokenizer, texts, 10)
+    tokens = encode(tokenizer, texts, TextForm(10))
     assert tokens.input_ids.shape == tokens.attention_mask.shape == (3, 10)
     assert tokens.truncated == 2
     length = int(tokens.attention_mask[0].sum())
@@ -127,27 +127,27 @@ def test_padding_and_truncation(tokenizer):
     assert tokens.input_ids[0, length:].tolist() == [0] * (10 - length)
     assert tokens.input_ids[1:, -1].tolist() == [3, 3]
     assert tokens.input_ids[1, :9].tolist() == ids(tokenizer, texts[1])[:9]
-    assert encode(tokenizer, ["Kreis", "rote"], 10).input_ids.shape[1] < 10
-    with pytest.raises(ValueError, match="max_length 2"):
-        encode(tokenizer, texts, 2)
+    assert encode(tokenizer, ["Kreis", "rote"], TextForm(10)).input_ids.shape[1] < 10
+    with pytest.raises(ValueError, match="max_tokens 2"):
+        encode(tokenizer, texts, TextForm(2))
 
 
 def test_no_texts_give_no_rows(tokenizer):
-    assert encode(tokenizer, [], 10).input_ids.shape == (0, 0)
+    assert encode(tokenizer, [], TextForm(10)).input_ids.shape == (0, 0)
 
 
 @pytest.mark.parametrize("text", ["", "   ", "\u00a0\u3000", "\u200b\u200f\ufeff", "\n\x00"])
 def test_empty_texts_are_named(tokenizer, text):
     with pytest.raises(EmptyTextError, match="text 1 is empty") as caught:
-        encode(tokenizer, ["Kreis", text], 10)
+        encode(tokenizer, ["Kreis", text], TextForm(10))
     assert caught.value.index == 1
 
 
 def test_threads_share_one_tokenizer(tokenizer):
-    texts, expected = lines(5), encode(tokenizer, lines(5), 12)
+    texts, expected = lines(5), encode(tokenizer, lines(5), TextForm(12))
     with ThreadPoolExecutor(4) as threads:
         lengths = [12, 30] * 20
-        results = list(threads.map(lambda length: encode(tokenizer, texts, length), lengths))
+        results = list(threads.map(lambda length: encode(tokenizer, texts, TextForm(length)), lengths))
     assert all(result.input_ids.equal(expected.input_ids) for result, length in zip(results, lengths, strict=True) if length == 12)
 
 
@@ -162,3 +162,27 @@ def test_what_cannot_be_trained_or_loaded_is_said(tmp_path):
         train_tokenizer(["a"], 260)
     with pytest.raises(UserError, match=r"tokenizer\.json is missing"):
         load_tokenizer(tmp_path)
+
+
+def test_trigrams_of_marked_words():
+    assert trigrams("Ein Ei") == ["<ei", "ein", "in>", "<ei", "ei>"]
+    assert trigrams("a 木") == ["<a>", "<木>"]
+    assert trigrams("") == []
+
+
+def test_trigrams_follow_the_word_pieces_and_are_shared_by_like_words(tokenizer):
+    form = TextForm(10, trigram_buckets=5000, max_trigrams=6)
+    words = ["Kreis", "Kreise", "KREIS", "K\u200breis", "Haus"]
+    plain, tokens = encode(tokenizer, words, TextForm(10)), encode(tokenizer, words, form)
+    found = []
+    for pieces, has_piece, ids, has_id in zip(plain.input_ids, plain.attention_mask, tokens.input_ids, tokens.attention_mask, strict=True):
+        pieces, ids = pieces[has_piece.bool()].tolist(), ids[has_id.bool()].tolist()
+        assert ids[: len(pieces)] == pieces
+        assert all(len(tokenizer) <= number < len(tokenizer) + 5000 for number in ids[len(pieces) :])
+        found.append(ids[len(pieces) :])
+    kreis, kreise, capitals, invisible, haus = found
+    assert len(kreis) == 5
+    assert kreis == capitals == invisible
+    assert kreise[:4] == kreis[:4]
+    assert not set(kreis) & set(haus)
+    assert len(encode(tokenizer, ["Kreise und Quadrate"], form).input_ids[0]) <= form.longest

@@ -3,7 +3,9 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from raysys.data.bad import BadSamplePolicy
 from raysys.data.builder import BatchBuilder
+from raysys.data.encoding import TextForm
 from raysys.data.samples import Samples
 from raysys.data.tokenizer import train_tokenizer
 from raysys.shards.sample import Sample
@@ -39,9 +41,9 @@ def write_dataset(folder: Path, count: int, captions: Callable[[int], dict[str, 
     return str(folder)
 
 
-def load(folders: Sequence[str], languages: Sequence[str] = ()) -> Samples:
+def load(folders: Sequence[str], languages: Sequence[str] = (), policy: BadSamplePolicy | None = None) -> Samples:
     """The data sets as one, without a word."""
-    return Samples.load(folders, languages, Storage(), log=lambda line: None)
+    return Samples.load(folders, languages, Storage(), log=lambda line: None, policy=policy)
 
 
 def builder(samples: Samples, seed: int = 5, **options) -> BatchBuilder:
@@ -49,7 +51,7 @@ def builder(samples: Samples, seed: int = 5, **options) -> BatchBuilder:
     return BatchBuilder(
         samples,
         train_tokenizer([text for n in range(40) for texts in one_language(n).values() for text in texts], 400),
-        MAX_TOKENS,
+        TextForm(MAX_TOKENS),
         seed,
         **options,
     )

@@ -95,6 +95,7 @@ def test_help(without_ray):
         ({"data.cached_views": 2}, "set model.image.frozen to true"),
         ({"data.cached_views": 1}, "0 (none cached) or at least 2"),
         ({"objective.weights": dict.fromkeys(("transitive", "image", "image_caption", "cloze"), 0)}, "there is nothing to minimise"),
+        ({"model.text": {"layers": 0, "trigram_buckets": 9}}, "trigrams spell out the words that the cloze loss hides"),
         ({"run.name": "a/b"}, "run.name"),
         ({"run.storage": "gs://bucket"}, "gs:// is not known"),
         ({"evaluation.beside": ["other"]}, "other has no scores.json: train it first"),

@@ -11,7 +11,7 @@ from raysys.errors import run_job
 from raysys.shards.writer import write_shards
 from raysys.storage import Storage
 from tests.object_store import environment
-from tests.shards.tars import pairs, samples, tar, without_end
+from tests.shards.tars import pairs, picture, samples, tar, without_end
 
 PROGRAM = Path(__file__).parents[2] / "jobs/shards.py"
 
@@ -66,7 +66,7 @@ def test_faults_end_with_code_1(data, job):
     assert code == 1
     fault, total = out.splitlines()
     assert fault.startswith(f"{data}/train/000001.tar, byte ")
-    assert total == "1 fault in 2 data sets"
+    assert total == "1 fault (shard 1) in 2 data sets"
 
     code, out, _ = job("index", str(data))
     assert code == 1
@@ -117,3 +117,60 @@ def test_on_an_object_store(object_store, job):
     code, _, err = job("index", "s3://no-such-bucket/x")
     assert code == 2
     assert "no-such-bucket" in err
+
+
+def _foreign(folder: Path) -> Path:
+    """A data set of images and .txt captions."""
+    folder.mkdir(parents=True)
+    members = [(f"{n}.{kind}", data) for n in range(3) for kind, data in (("jpg", picture(n, kind="JPEG")), ("txt", f"a cat {n}".encode()))]
+    (folder / "00000.tar").write_bytes(tar(members))
+    return folder
+
+
+@pytest.mark.parametrize("how", ["options", "config"])
+def test_tars_of_other_tools(tmp_path, job, how):
+    folder = _foreign(tmp_path / "data/train")
+    code, _, err = job("index", str(folder))
+    assert code == 2
+    assert "try data.layout.caption_member: txt" in err
+    options = ["--layout.caption-member", "txt", "--layout.language=en"]
+    if how == "config":
+        (tmp_path / "run.yaml").write_text("run: {name: x}\ndata:\n  folder: data\n  layout: {caption_member: txt, language: de}\n")
+        options = ["--config", str(tmp_path / "run.yaml"), "--layout.language", "en"]
+    assert job("index", str(folder), *options)[0] == 0
+    assert job("validate", str(folder))[:2] == (0, "no faults in 1 data set\n")
+    code, out, _ = job("inspect", str(folder))
+    assert code == 0
+    assert "English" in out
+    assert "a cat 2" in (folder / "contact-sheet.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--layout.caption_member", "txt"], "set language (such as en) or language_field"),
+        (["--layout.language", "english", "--layout.caption_field", "x"], "data.layout: language: 'english' is not a language tag"),
+        (["--config", "nowhere.yaml"], "cannot read the settings file nowhere.yaml"),
+        (["--layout.caption", "x"], "--layout.caption"),
+    ],
+)
+def test_layouts_that_make_no_sense(tmp_path, job, options, message):
+    code, _, err = job("index", str(_foreign(tmp_path / "data")), *options)
+    assert code == 2
+    assert message in err
+
+
+def test_repair(data, job, tmp_path):
+    shard = data / "train/000001.tar"
+    shard.write_bytes(without_end(shard.read_bytes())[:-600])
+    code, out, _ = job("repair", str(data), "--out", str(tmp_path / "clean"))
+    assert code == 0
+    assert f"{data}/train: 9 samples of 2 shards kept in {tmp_path}/clean/train (0 from behind damage); 2 faults" in out
+    assert f"listed in {tmp_path}/clean/train/repair.jsonl" in out
+    assert f"{data}/test: 4 samples of 1 shards kept in {tmp_path}/clean/test (0 from behind damage); no faults\n" in out
+    assert job("validate", str(tmp_path / "clean"))[0] == 0
+    code, out, _ = job("repair", str(data), "--out", str(tmp_path / "clean"))
+    assert code == 0
+    assert "1 of 2 shards were copied before without a fault" in out
+    assert job("repair", str(data), "--out", str(data))[0] == 2
+    assert job("repair", str(data))[0] == 2

@@ -96,11 +96,35 @@ def test_dropout_acts_in_training_only():
 
 
 def test_too_many_tokens_are_refused():
-    with pytest.raises(ValueError, match="13 tokens in a row, but max_tokens is 12"):
+    with pytest.raises(ValueError, match="13 tokens in a row, but at most 12 are allowed"):
         encoder()(torch.ones(1, 13, dtype=torch.long), torch.ones(1, 13))
 
 
-@pytest.mark.parametrize("wrong", [{"hidden_size": 30, "heads": 4}, {"layers": 0, "pooling": "cls"}, {"dropout": 1.0}])
+@pytest.mark.parametrize(
+    "wrong", [{"hidden_size": 30, "heads": 4}, {"layers": 0, "pooling": "cls"}, {"layers": 1, "trigram_buckets": 9}, {"dropout": 1.0}]
+)
 def test_impossible_settings_are_refused(wrong):
     with pytest.raises(pydantic.ValidationError):
         TextModelSettings(**wrong)
+
+
+def test_a_bag_is_the_same_computed_without_padding():
+    model = encoder(layers=0, trigram_buckets=30, max_trigrams=5).train()
+    assert model.word_embeddings.num_embeddings == 120
+    ids, mask = ids_and_mask()
+    ids[0, 4:] += 35  # ids of trigrams lie behind the vocabulary
+    mask[2] = 0
+    pooled, none = model.eval()(ids, mask, tokens=False)
+    assert none is None
+    torch.testing.assert_close(pooled, model(ids, mask)[0], atol=1e-6, rtol=1e-5)
+    assert torch.equal(pooled[2], torch.zeros(32))
+    wanted = torch.randn(3, 32, generator=torch.Generator().manual_seed(2))
+    gradients = []
+    for tokens in (False, True):
+        model.zero_grad()
+        (model(ids, mask, tokens=tokens)[0] * wanted).sum().backward()
+        gradients.append([parameter.grad.clone() for parameter in model.parameters()])
+    for without, through in zip(*gradients, strict=True):
+        torch.testing.assert_close(without, through, atol=1e-6, rtol=1e-5)
+    with pytest.raises(ValueError, match="18 tokens in a row, but at most 17 are allowed"):
+        model(torch.ones(1, 18, dtype=torch.long), torch.ones(1, 18))

@@ -43,7 +43,7 @@ def test_summary(manifest):
     assert summary.formats == {"PNG": 2, "JPEG": 1, "unreadable": 1, "TIFF": 1, "none": 1}
     assert summary.sizes == (16, 16, 600)
     assert summary.pictures == 4
-    assert summary.faults == 1
+    assert summary.faults == {"image": 1}
     lines = "\n".join(summary.lines())
     assert re.search(r"German +de +5 +5", lines)
     assert re.search(r"Japanese +ja +1 +20", lines)

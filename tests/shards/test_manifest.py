@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 from raysys.errors import UserError
-from raysys.shards.manifest import NAME, Manifest, _index_all, find_datasets, gaps, load_or_build
-from raysys.shards.reader import read_samples
+from raysys.shards.build import index_shards
+from raysys.shards.layout import OWN_FORM
+from raysys.shards.listing import gaps, missing_shards
+from raysys.shards.manifest import NAME, Manifest, find_datasets, load_or_build
+from raysys.shards.reader import read_samples, try_read_samples
 from raysys.shards.tar import ShardError
 from raysys.shards.writer import write_shards
 from raysys.storage import Entry, Storage, join
@@ -49,6 +52,7 @@ def test_rows_lie_in_the_order_of_shards_and_samples(folder):
         "image_id": 0,
         "checksum": 0,
         "fault": None,
+        "cause": None,
     }
     with tarfile.open(f"{folder}/000000.tar") as archive:
         assert [(member["extension"], member["offset"], member["size"]) for member in row["members"]] == [
@@ -126,7 +130,11 @@ def test_load_or_build_sees_that_shards_changed(folder, tmp_path):
     (tmp_path / "train/000003.tar").write_bytes(tar(pairs(range(50, 53))))
     lines: list[str] = []
     assert len(load_or_build(Storage(), folder, log=lines.append)) == 23
-    assert "added, removed or changed" in lines[0]
+    assert "since its shards were indexed, 000003.tar were added; reading them again" in lines[0]
+    (tmp_path / "train/000000.tar").unlink()
+    (tmp_path / "train/000001.tar").write_bytes(tar(pairs(range(3))))
+    load_or_build(Storage(), folder, log=lines.append)
+    assert any("000000.tar have gone and 000001.tar changed their size" in line for line in lines)
 
 
 def test_load_or_build_replaces_a_damaged_manifest(folder, tmp_path):
@@ -151,10 +159,18 @@ def test_ray_tasks_build_the_same(folder, monkeypatch, request):
     assert in_tasks.table.equals(in_threads.table)
 
 
+def test_processes_build_the_same(folder, monkeypatch):
+    monkeypatch.delitem(sys.modules, "ray", raising=False)
+    assert Manifest.build(Storage(), folder, processes=2).table.equals(Manifest.build(Storage(), folder).table)
+    gone = [Entry(f"{folder}/{name}.tar", 10) for name in ("8", "9")]
+    with pytest.raises(UserError, match=r"8\.tar does not exist"):
+        list(index_shards(Storage(), folder, gone, OWN_FORM, processes=2))
+
+
 def test_errors_of_ray_tasks_are_one_sentence(object_store, ray_session):
     entries = [Entry(f"{object_store.bucket_uri}/away/{n}.tar", 10) for n in range(2)]
     with pytest.raises(UserError) as fault:
-        list(_index_all(Storage(), f"{object_store.bucket_uri}/away", entries))
+        list(index_shards(Storage(), f"{object_store.bucket_uri}/away", entries, OWN_FORM))
     assert str(fault.value).startswith(f"{entries[0].uri}: no such object")
 
 
@@ -164,7 +180,7 @@ WHERE_NOTHING_IS = {
     "other files": ({"x/a.txt": b"", "x/b.txt": b""}, "has no .tar shards; it holds a.txt, b.txt"),
     "compressed shards": ({"x/0.tar.gz": b""}, "compressed ones (0.tar.gz)"),
     "shards beneath": ({"x/train/0.tar": tar([])}, "there are some in"),
-    "empty shards": ({"x/0.tar": tar([]), "x/1.tar": tar([])}, "its 2 shards are whole but hold no samples"),
+    "empty shards": ({"x/0.tar": tar([]), "x/1.tar": tar([])}, "of its 2 shards all are whole but hold no samples"),
     "other members": ({"x/0.tar": tar([("a.jpg", b"1"), ("a.txt", b"2")])}, "1 × jpg + txt"),
     "other fields": ({"x/0.tar": tar([("a.json", b'{"caption": "a", "url": "b"}')])}, "json fields: caption, url"),
 }
@@ -184,29 +200,29 @@ def test_where_there_is_nothing_to_index(tmp_path, files, message):
 
 
 FAULTY_SAMPLES = {
-    "json damaged": [("a.json", b"{"), ("a.png", picture())],
-    "json without captions": [("a.json", b'{"captions": {"de": ["  "]}}'), ("a.png", picture())],
-    "unknown language": [("a.json", b'{"captions": {"?": ["x"]}}'), ("a.png", picture())],
-    "image is a web page": [("a.json", text()), ("a.png", b"<html>not found</html>")],
-    "image is empty": [("a.json", text()), ("a.png", b"")],
-    "image is huge": [("a.json", text()), ("a.png", picture()[:16] + (40000).to_bytes(4) * 2 + picture()[24:])],
-    "two images of one name": [("a.json", text()), ("a.png", picture(1)), ("a.png", picture(2))],
-    "same name but for case": [("a.json", text()), ("a.png", picture(1)), ("a.PNG", picture(2))],
-    "no extension": [("a", b"?")],
-    "neither image nor json": [("a.txt", b"?"), ("a.cls", b"1")],
+    "json damaged": ("json", [("a.json", b"{"), ("a.png", picture())]),
+    "json without captions": ("text", [("a.json", b'{"captions": {"de": ["  "]}}'), ("a.png", picture())]),
+    "unknown language": ("text", [("a.json", b'{"captions": {"?": ["x"]}}'), ("a.png", picture())]),
+    "image is a web page": ("image", [("a.json", text()), ("a.png", b"<html>not found</html>")]),
+    "image is empty": ("image", [("a.json", text()), ("a.png", b"")]),
+    "image is huge": ("image", [("a.json", text()), ("a.png", picture()[:16] + (40000).to_bytes(4) * 2 + picture()[24:])]),
+    "two images of one name": ("duplicate", [("a.json", text()), ("a.png", picture(1)), ("a.png", picture(2))]),
+    "same name but for case": ("duplicate", [("a.json", text()), ("a.png", picture(1)), ("a.PNG", picture(2))]),
+    "no extension": ("layout", [("a", b"?")]),
+    "neither image nor json": ("layout", [("a.txt", b"?"), ("a.cls", b"1")]),
 }
 
 
-@pytest.mark.parametrize("members", FAULTY_SAMPLES.values(), ids=FAULTY_SAMPLES)
-def test_faulty_samples_are_named_and_the_others_stay(tmp_path, members):
+@pytest.mark.parametrize(("cause", "members"), FAULTY_SAMPLES.values(), ids=FAULTY_SAMPLES)
+def test_faulty_samples_are_named_and_the_others_stay(tmp_path, cause, members):
     (tmp_path / "0.tar").write_bytes(tar([*pairs([7]), *members, *pairs([8])]))
     lines: list[str] = []
     manifest = load_or_build(Storage(), str(tmp_path), log=lines.append)
     assert manifest.table["key"].to_pylist() == ["s007", "a", "s008"]
-    [(shard, key, reason)] = manifest.faults()
-    assert (shard, key) == ("0.tar", "a")
-    assert reason
-    assert "1 samples have faults, the first: 0.tar, sample 'a': " + reason in lines[1]
+    [(shard, key, found, reason)] = manifest.faults()
+    assert (shard, key, found) == ("0.tar", "a", cause)
+    assert manifest.causes() == {cause: 1}
+    assert f"1 samples have faults ({cause} 1), the first: 0.tar, sample 'a': {reason}" in lines[1]
     assert [sample.key for sample in read_samples(Storage(), manifest, [0, 2])] == ["s007", "s008"]
 
 
@@ -240,7 +256,7 @@ def test_samples_before_the_damage_are_usable(tmp_path):
     manifest = load_or_build(Storage(), _damaged_folder(tmp_path), log=lines.append, on_damage="skip")
     kept = [0, 1, 2, 3, 4, 20, 21]  # s022 has lost its image
     assert set(manifest.table["key"].to_pylist()) >= {f"s{n:03}" for n in kept}
-    assert "s022" not in manifest.table["key"].to_pylist()
+    assert [(fault.key, fault.cause) for fault in manifest.faults()] == [("s022", "lost")]
     assert len(manifest.damage) == 2
     assert sum("the rest of the shard is left out" in line for line in lines) == 2
     assert Manifest.load(Storage(), str(tmp_path)).damage == manifest.damage
@@ -253,7 +269,36 @@ def test_samples_cut_between_their_members_do_not_count(tmp_path):
     data = tar(members)
     (tmp_path / "0.tar").write_bytes(data[: _header_of(data, "s2.png")])
     manifest = Manifest.build(Storage(), str(tmp_path), on_damage="skip")
-    assert manifest.table["key"].to_pylist() == ["s0", "s1"]
+    assert [(fault.key, fault.cause, fault.reason) for fault in manifest.faults()] == [
+        ("s2", "lost", ".png is lost in the damage beside it"),
+        ("s3", "lost", ".png is lost in the damage beside it"),
+    ]
+    assert manifest.table["key"].to_pylist() == ["s0", "s1", "s2", "s3"]
+
+
+def test_what_was_listed_before_is_missed_in_a_damaged_shard(folder, tmp_path):
+    before = load_or_build(Storage(), folder, log=silent)
+    shard = tmp_path / "train/000001.tar"
+    data = shard.read_bytes()
+    at = before.lookup.offsets[before.lookup.starts[before.table["key"].to_pylist().index("s004")] + 1] + 40
+    shard.write_bytes(data[:at] + b"?" + data[at + 1 : _header_of(data, "s010.png")])  # s004's picture changed, all from s010 on cut
+    lines: list[str] = []
+    for _ in range(2):  # indexed again, what is missing stays missing
+        after = load_or_build(Storage(), folder, log=lines.append, on_damage="skip")
+        assert sorted(after.table["key"].to_pylist()) == [f"s{n:03}" for n in range(20)]
+        assert {(fault.key, fault.cause) for fault in after.faults()} == {
+            ("s004", "checksum"),
+            ("s010", "lost"),
+            ("s013", "lost"),
+            ("s016", "lost"),
+            ("s019", "lost"),
+        }
+        assert after.causes() == {"lost": 4, "checksum": 1}
+        gone = after.table["key"].to_pylist().index("s013")
+        [error] = try_read_samples(Storage(), after, [gone])
+        assert (error.cause, "was lost from its shard" in error.reason) == ("lost", True)
+        shard.write_bytes(shard.read_bytes()[:-300])
+    assert any("5 samples have faults (lost 4, checksum 1)" in line for line in lines)
 
 
 @pytest.mark.parametrize(
@@ -269,6 +314,30 @@ def test_samples_cut_between_their_members_do_not_count(tmp_path):
 )
 def test_gaps_in_the_numbering(names, reasons):
     assert [reason for _, reason in gaps(names)] == reasons
+
+
+def test_a_shard_that_a_preparation_left_out_is_no_gap(tmp_path):
+    (tmp_path / "000001.part.json").write_text('{"size": 0}')
+    (tmp_path / "000003.part.json").write_text('{"size": 512}')
+    names = ["000000.tar", "000002.tar", "000004.tar"]
+    assert [reason for _, reason in missing_shards(Storage(), str(tmp_path), names)] == [
+        "there is no 000003.tar before it: the numbering has a gap"
+    ]
+
+
+def test_what_is_told_of_a_new_manifest(tmp_path):
+    for name, numbers in (("00000", [1, 2]), ("00001", []), ("00003", [2, 3])):
+        (tmp_path / f"{name}.tar").write_bytes(tar(pairs(numbers)))
+    (tmp_path / "00000_stats.json").write_text("{}")
+    (tmp_path / "00001_stats.json").write_text("{}")
+    lines: list[str] = []
+    load_or_build(Storage(), str(tmp_path), log=lines.append)
+    assert lines[1:] == [
+        f"{tmp_path}/00001.tar: the shard is whole but has no samples",
+        f"{tmp_path}/00003.tar: there is no 00002.tar before it: the numbering has a gap",
+        f"{tmp_path}/00003.tar: its writer was stopped: there is no _stats.json for it",
+        f"{tmp_path}: 1 keys lie in more than one shard, the first: 's002'; to which sample a name belongs is unclear",
+    ]
 
 
 def test_finds_data_sets_beneath_a_folder(tmp_path):

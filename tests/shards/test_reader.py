@@ -7,11 +7,13 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from raysys.errors import UserError
 from raysys.shards import reader
 from raysys.shards.manifest import Manifest
-from raysys.shards.reader import image_extension, read_samples, split_name
+from raysys.shards.reader import RawSample, image_extension, read_samples, split_name, try_read_samples
+from raysys.shards.sample import SampleError
 from raysys.shards.writer import write_shards
-from raysys.storage import Storage, StorageError
+from raysys.storage import Storage
 from tests.shards.tars import pairs, picture, samples, tar, text
 
 
@@ -38,6 +40,21 @@ from tests.shards.tars import pairs, picture, samples, tar, text
 )
 def test_keys_end_at_the_last_known_extension(name, expected):
     assert split_name(name) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "expected"),
+    [
+        ("a.input.jpg", ["input.jpg"], ("a", "input.jpg")),
+        ("x/a 2.0.INPUT.jpg", ["input.jpg"], ("x/a 2.0", "input.jpg")),
+        ("a.input.jpg", [], ("a.input", "jpg")),
+        ("a 2.0.img", ["img"], ("a 2.0", "img")),
+        ("input.jpg", ["input.jpg"], ("input", "jpg")),
+        ("x/.input.jpg", ["input.jpg"], None),
+    ],
+)
+def test_extensions_of_a_layout_are_known(name, more, expected):
+    assert split_name(name, more) == expected
 
 
 def test_image_extension():
@@ -132,11 +149,30 @@ def test_shards_changed_behind_the_manifest(data_set):
     place = manifest.table.slice(20, 1).to_pylist()[0]
     data[place["members"][1]["offset"] + 30] ^= 1
     storage.write(shard, bytes(data))
-    with pytest.raises(StorageError, match=f"sample '{place['key']}' is not what was indexed"):
+    with pytest.raises(SampleError, match=f"sample '{place['key']}': it is not what was indexed") as fault:
         read_samples(storage, manifest, range(40))
-    storage.write(shard, bytes(data)[:1000])
-    with pytest.raises(StorageError, match="ends at byte 1000"):
-        read_samples(storage, manifest, range(40))
+    assert fault.value.cause == "checksum"
+    found = try_read_samples(storage, manifest, range(40))
+    assert [sample.key for sample in found if isinstance(sample, RawSample)] == [
+        key for key in manifest.table["key"].to_pylist() if key != place["key"]
+    ]
+    assert str(found[20]) == str(fault.value)
+
+
+def test_samples_beyond_the_end_of_a_cut_shard_are_named(data_set):
+    storage, manifest = data_set
+    rows = manifest.table.to_pylist()
+    inside = [n for n, row in enumerate(rows) if row["shard"] == "000001.tar"]
+    end = rows[inside[3]]["members"][1]["offset"] + 5
+    shard = f"{manifest.folder}/000001.tar"
+    storage.write(shard, storage.read(shard)[:end])
+    found = try_read_samples(storage, manifest, [*inside, 0, *inside])
+    faults = [n for n, sample in enumerate(found) if isinstance(sample, SampleError)]
+    assert faults == [*range(3, len(inside)), *range(len(inside) + 4, 2 * len(inside) + 1)]
+    assert found[3].cause == "checksum"
+    storage.delete(shard)
+    with pytest.raises(UserError, match="does not exist"):
+        try_read_samples(storage, manifest, inside)
 
 
 def test_dotted_names_and_extensions_in_capitals(tmp_path):

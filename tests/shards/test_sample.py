@@ -5,7 +5,7 @@ import pickle
 
 import pytest
 
-from raysys.shards.sample import SampleError, clean_caption, parse_captions
+from raysys.shards.sample import CAUSES, SampleError, clean_caption, parse_captions
 
 
 def captions(**languages) -> bytes:
@@ -83,5 +83,15 @@ def test_odd_json_is_named(data, reason):
     with pytest.raises(SampleError) as fault:
         parse_captions(data, "0.tar: sample 'a'")
     assert reason in fault.value.reason
-    assert str(fault.value).startswith("0.tar: sample 'a': ")
+    assert str(fault.value).startswith("0.tar: sample 'a', member .json: ")
+    assert fault.value.member == "json"
+    assert fault.value.cause in CAUSES
+    assert (pickle.loads(pickle.dumps(fault.value))).cause == fault.value.cause
     assert str(pickle.loads(pickle.dumps(fault.value))) == str(fault.value)
+
+
+def test_tags_that_name_no_language_can_be_dropped():
+    data = captions(de=["a"], image_alt=["b"], und="c", xx1="d")
+    assert parse_captions(data, unknown_languages="drop").captions == {"de": ["a"]}
+    with pytest.raises(SampleError, match="'image_alt' is not a language tag"):
+        parse_captions(data)

@@ -1,5 +1,6 @@
 """The tar reader beside Python's tarfile, and on archives that are not whole."""
 
+import contextlib
 import gzip
 import io
 import pickle
@@ -190,3 +191,24 @@ def test_no_cut_goes_unnoticed(files, draw):
     with pytest.raises(ShardError):
         read_into(seen, data[:cut])
     assert seen == whole[: len(seen)]
+
+
+@pytest.mark.parametrize(
+    ("change", "whole"),
+    [
+        (lambda data: data[:3100] + b"?" + data[3101:], 3),  # a byte of a content: nothing in a tar tells
+        (lambda data: data[:3100] + b"?" + data[3100:], 1),  # inserted: what was read as the second content is not it
+        (lambda data: data[:3100] + data[3101:], 1),  # lost
+        (lambda data: data[:2600] + data[2601:], 1),  # lost in the header before it
+        (lambda data: data[:5122] + b"?" + data[5123:], 2),  # the third header damaged: the second content ends in zeros, as it should
+        (lambda data: data[:5700] + data[5701:], 2),  # lost in the last content
+    ],
+)
+def test_a_member_before_damage_is_handed_on_only_if_its_bytes_are_its_own(change, whole):
+    """Headers at 0, 2 560 and 5 120; behind each 1 600 bytes of content and 448 bytes of padding."""
+    data = tar([(f"{n}.txt", bytes([n + 65]) * 1600) for n in range(3)])
+    seen: list = []
+    with contextlib.suppress(ShardError):
+        read_into(seen, change(data))
+    assert len(seen) == whole
+    assert all(name == f"{n}.txt" and len(content) == 1600 for n, (name, content) in enumerate(seen))

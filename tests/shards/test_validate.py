@@ -1,11 +1,8 @@
 """Every fault is named, and nothing is named that is no fault."""
 
-import random
-
 import pytest
 
 from raysys.errors import UserError
-from raysys.shards.index import index_shard
 from raysys.shards.manifest import Manifest
 from raysys.shards.validate import validate
 from raysys.shards.writer import write_shards
@@ -69,9 +66,10 @@ def test_faults_of_shards(tmp_path):
     found = faults(tmp_path)
     assert found[0] == ("000002.tar", "", "", "there is no 000001.tar before it: the numbering has a gap")
     assert found[1] == ("000002.tar", "s001", "", "the same key lies in 000000.tar")
-    assert [fault[0] for fault in found[2:]] == ["000003.tar", "000004.tar"]
-    assert "was cut" in found[2][3]
-    assert "zero bytes" in found[3][3]
+    assert [fault[:2] for fault in found[2:]] == [("000003.tar", "s003"), ("000003.tar", ""), ("000004.tar", "")]
+    assert found[2][3] == "what else it may have is lost in the damage beside it"
+    assert "was cut" in found[3][3]
+    assert "zero bytes" in found[4][3]
 
 
 def test_shards_whose_writer_was_stopped(tmp_path):
@@ -101,42 +99,3 @@ def test_differences_from_the_manifest(tmp_path):
 def test_bad_use_is_named(tmp_path):
     with pytest.raises(UserError, match="holds nothing"):
         faults(tmp_path)
-
-
-def _corrupt(data: bytes, rng: random.Random) -> bytes:
-    spoilt = bytearray(data)
-    kind = rng.choice(["flip", "flip", "cut", "swap", "zero", "insert"])
-    at = rng.randrange(len(data) - 10240)
-    length = rng.choice([1, 30, 512, 2000])
-    if kind == "flip":
-        spoilt[at] ^= 1 << rng.randrange(8)
-    elif kind == "cut":
-        del spoilt[at:]
-    elif kind == "zero":
-        spoilt[at : at + length] = bytes(len(spoilt[at : at + length]))
-    elif kind == "insert":
-        spoilt[at:at] = rng.randbytes(length)
-    else:
-        other = rng.randrange(len(data) - 10240)
-        spoilt[at : at + length], spoilt[other : other + length] = spoilt[other : other + length], spoilt[at : at + length]
-    return bytes(spoilt)
-
-
-def test_random_corruption_is_never_silent(tmp_path):
-    """Every sample of the undamaged manifest is still there, byte for byte, or named."""
-    manifest = indexed(tmp_path, count=8, shards=1)
-    before = dict(zip(manifest.table["key"].to_pylist(), manifest.table["checksum"].to_pylist(), strict=True))
-    data = (tmp_path / "000000.tar").read_bytes()
-    rng = random.Random(0)
-    noticed = 0
-    for _ in range(300):
-        spoilt = _corrupt(data, rng)
-        (tmp_path / "000000.tar").write_bytes(spoilt)
-        found = faults(tmp_path)
-        after = index_shard(Storage(), str(tmp_path), "000000.tar", len(spoilt)).table
-        usable = dict(zip(after["key"].to_pylist(), after["checksum"].to_pylist(), strict=True))
-        named = {key for _, key, _, _ in found}
-        assert all(usable.get(key) == checksum or key in named for key, checksum in before.items())
-        assert usable.keys() - before.keys() <= named
-        noticed += bool(found)
-    assert noticed > 200  # the others touched padding only

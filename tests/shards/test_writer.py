@@ -9,6 +9,7 @@ import webdataset
 
 from raysys.errors import UserError
 from raysys.shards.manifest import Manifest, load_or_build
+from raysys.shards.reader import read_samples
 from raysys.shards.sample import Sample
 from raysys.shards.writer import write_shards
 from raysys.storage import Storage
@@ -85,6 +86,22 @@ def test_bad_use_is_named(tmp_path):
     with pytest.raises(UserError, match="'exe' is not one of the image extensions"):
         write_shards([Sample("train", "a", b"", "exe")], str(tmp_path), 1, storage)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_further_members(tmp_path):
+    extra = {"rois.npz": b"features", "txt": b"a note"}
+    write_shards([Sample("train", "a", picture(), metadata={"captions": {"en": ["a"]}}, extra=extra)], str(tmp_path), 1, Storage())
+    manifest = Manifest.build(Storage(), str(tmp_path))
+    assert (manifest.table["key"].to_pylist(), manifest.faults()) == (["a"], [])
+    (found,) = read_samples(Storage(), manifest, [0])
+    assert sorted(found.members) == ["json", "png", "rois.npz", "txt"]
+    assert {name: found.members[name] for name in extra} == extra
+
+
+@pytest.mark.parametrize("extension", ["json", "jpg", "exe", "a.b"])
+def test_what_further_members_cannot_be(tmp_path, extension):
+    with pytest.raises(UserError, match=f"sample 'a': '{extension}' is not one of the extensions of further members: .*rois.npz"):
+        write_shards([Sample("train", "a", None, extra={extension: b""})], str(tmp_path), 1, Storage())
 
 
 def test_captions_stay_readable_in_the_shard(tmp_path):

@@ -56,7 +56,7 @@ def job(folder: RunFolder, stage: int, backbone: str, kind: str = "frozen") -> T
         settings=settings,
         build=functools.partial(build, model, objective()),
         plan=plan(),
-        fingerprint="abc",
+        builder=Shares(),  # type: ignore[arg-type]
         total_steps=TOTAL,
         folder=folder,
         image=ImagePreprocessorSettings(size=32),

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-from raysys.data.builder import image_bytes
 from raysys.data.features import FeatureCache
 from raysys.data.images import ImagePreprocessor, ImagePreprocessorSettings
 from raysys.data.samples import Samples
@@ -55,7 +54,7 @@ def test_vectors_are_those_of_the_network(computed, samples, system):
     assert lines[0] == f"computing image vectors once: {COUNT} pictures, {VIEWS} views each"
     assert lines[-1].endswith(f"kept in {cache.uri}")
     preprocess, network = ImagePreprocessor(IMAGE), system().eval().image
-    pictures = [preprocess(image_bytes(sample)) for sample in samples.read(np.arange(COUNT))]
+    pictures = [preprocess(samples.picture(sample)[1]) for sample in samples.read(np.arange(COUNT))]
     with torch.inference_mode():
         expected = network(torch.stack(pictures)).numpy()
     found = cache.read(np.arange(COUNT))
@@ -89,9 +88,9 @@ def test_whatever_they_depend_on_gives_another_file(computed, samples, system, r
     cache, _ = computed
     asked: list[str] = []
 
-    def pretend(*arguments: Any) -> np.ndarray:
+    def pretend(*arguments: Any) -> tuple[np.ndarray, dict[int, str]]:
         asked.append("computed")
-        return np.zeros((COUNT, VIEWS, FEATURES), np.float16)
+        return np.zeros((COUNT, VIEWS, FEATURES), np.float16), {}
 
     monkeypatch.setattr("raysys.training.features._compute", pretend)
     uris = {cache.uri}

@@ -47,7 +47,7 @@ def job(folder: Path, system: Any, **settings: Any) -> TrainingJob:
         settings=training,
         build=system,
         plan=plan(),
-        fingerprint="abc",
+        builder=Shares(),  # type: ignore[arg-type]
         total_steps=TOTAL,
         folder=RunFolder(Storage(), str(folder)),
         image=ImagePreprocessorSettings(size=32),

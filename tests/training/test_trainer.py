@@ -12,7 +12,8 @@ import torch.distributed as dist
 from torch import Tensor
 
 from raysys.data.batches import Batch, BatchFinisher
-from raysys.data.builder import BatchBuilder
+from raysys.data.builder import BatchBuilder, Share
+from raysys.data.encoding import TextForm
 from raysys.data.images import ImagePreprocessorSettings
 from raysys.data.plan import Plan
 from raysys.errors import RunFailed, UserError
@@ -60,7 +61,7 @@ def build_marked(kind: type[Mortal], model: ModelSettings, wanted: ObjectiveSett
     return kind(model, wanted, mark)
 
 
-def make_job(folder: Path, system: Any, max_failures: int = 1) -> TrainingJob:
+def make_job(folder: Path, builder: BatchBuilder, system: Any, max_failures: int = 1) -> TrainingJob:
     settings = TrainingSettings(
         global_batch=7,
         steps=STEPS,
@@ -74,7 +75,7 @@ def make_job(folder: Path, system: Any, max_failures: int = 1) -> TrainingJob:
         settings=settings,
         build=system,
         plan=Plan(SAMPLES, 7, 0, run_length=4, window_steps=2, last_batch="keep"),
-        fingerprint="abc",
+        builder=builder,
         total_steps=STEPS,
         folder=RunFolder(Storage(), str(folder)),
         image=IMAGE,
@@ -82,11 +83,12 @@ def make_job(folder: Path, system: Any, max_failures: int = 1) -> TrainingJob:
     )
 
 
-def undisturbed(rank: int, job: TrainingJob, builder: BatchBuilder) -> None:
+def undisturbed(rank: int, job: TrainingJob) -> None:
     """The same training without Ray."""
-    finisher = BatchFinisher(IMAGE, 1)
-    shares = (finisher(builder(step, job.plan.epoch_of(step), job.plan.slice(step, rank, WORKERS))) for step in range(STEPS))
-    train(job, Place(rank, WORKERS, torch.device("cpu")), shares, lambda line: None)
+    finisher, plan = BatchFinisher(IMAGE, 1, job.builder), job.plan
+    shares = [Share(step, plan.epoch_of(step), plan.slice(step, rank, WORKERS)) for step in range(STEPS)]
+    batches = (finisher(payload) for share in shares for payload in job.builder([share]))
+    train(job, Place(rank, WORKERS, torch.device("cpu")), batches, lambda line: None)
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +99,7 @@ def root(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def builder(root) -> BatchBuilder:
     samples = small_samples(root / "train", SAMPLES)
-    return BatchBuilder(samples, small_tokenizer(samples), MAX_TOKENS, seed=0)
+    return BatchBuilder(samples, small_tokenizer(samples), TextForm(MAX_TOKENS), seed=0)
 
 
 @pytest.fixture(scope="module")
@@ -113,11 +115,11 @@ def figures(job: TrainingJob) -> list[dict[str, Any]]:
 
 
 def test_a_run_whose_worker_died_is_the_undisturbed_one(ray_session, root, builder, networks, capsys):
-    reference = make_job(root / "undisturbed", functools.partial(build, *networks))
-    run_ranks(undisturbed, WORKERS, reference, builder)
+    reference = make_job(root / "undisturbed", builder, functools.partial(build, *networks))
+    run_ranks(undisturbed, WORKERS, reference)
     mark = root / "died"
-    job = make_job(root / "mortal", functools.partial(build_marked, Mortal, *networks, str(mark)))
-    fit(job, builder, "mortal", time.perf_counter())
+    job = make_job(root / "mortal", builder, functools.partial(build_marked, Mortal, *networks, str(mark)))
+    fit(job, "mortal", time.perf_counter())
     assert mark.exists()
     assert [line["step"] for line in figures(job)] == list(range(1, STEPS + 1))
     assert figures(job) == figures(reference)
@@ -129,9 +131,9 @@ def test_a_run_whose_worker_died_is_the_undisturbed_one(ray_session, root, build
 
 def test_the_error_of_one_worker_is_the_error_of_the_run(ray_session, root, builder, networks):
     mark = root / "failed"
-    job = make_job(root / "faulty", functools.partial(build_marked, Faulty, *networks, str(mark)), max_failures=0)
+    job = make_job(root / "faulty", builder, functools.partial(build_marked, Faulty, *networks, str(mark)), max_failures=0)
     with pytest.raises(RunFailed) as failure:
-        fit(job, builder, "faulty", time.perf_counter())
+        fit(job, "faulty", time.perf_counter())
     assert str(failure.value).startswith("worker 1: Traceback")
     assert "in forward" in str(failure.value)
     assert "ValueError: the colour octarine cannot be seen" in str(failure.value)

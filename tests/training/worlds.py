@@ -1,6 +1,7 @@
 """A tiny Globetrotter and batches for it, without pictures, shards or Ray."""
 
 import pickle
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,9 @@ import numpy as np
 import torch
 from transformers import ResNetConfig, ResNetModel
 
+from raysys.data.bad import BadSamplePolicy
 from raysys.data.batches import Batch
+from raysys.data.builder import Payload, Share
 from raysys.data.plan import Plan
 from raysys.models.images import ImageModelSettings
 from raysys.systems.globetrotter import Globetrotter, ModelSettings, ObjectiveSettings, Weights
@@ -91,17 +94,32 @@ def batch(step: int, rank: int = 0, workers: int = 1, pictures: bool = False) ->
     ids = plan().slice(step, rank, workers)
     shown = rows(ids if len(ids) else np.zeros(1, np.int64), pictures)
     tensors: dict[str, Any] = {name: torch.from_numpy(value) for name, value in shown.items()}
-    return Batch(step=step, count=len(ids), **tensors)
+    return Batch(step=step, count=len(ids), replaced=[], cut_captions=0, **tensors)
+
+
+class Sources:
+    """What is asked of the samples behind the shares: sixteen, all of them sound."""
+
+    fingerprint = "abc"
+    policy = BadSamplePolicy()
+    total = SAMPLES
+
+    def __len__(self) -> int:
+        return SAMPLES
 
 
 class Shares:
-    """Stands where shards are read for validation."""
+    """Stands where shards are read."""
 
-    samples = range(SAMPLES)
+    samples = Sources()
 
     def __init__(self, pictures: bool = False):
         self.pictures = pictures
 
-    def __call__(self, step: int, epoch: int, ids: np.ndarray) -> bytes:
-        shown = rows(ids if len(ids) else np.zeros(1, np.int64), self.pictures)
-        return pickle.dumps({"step": step, "count": len(ids), **shown})
+    def __call__(self, shares: Sequence[Share]) -> list[Payload]:
+        payloads = []
+        for share in shares:
+            shown = rows(share.ids if len(share.ids) else np.zeros(1, np.int64), self.pictures)
+            header = {"share": share, "where": [], "replaced": [], "cut_captions": 0, **shown}
+            payloads.append(Payload(share.step, pickle.dumps(header), []))
+        return payloads
