@@ -21,6 +21,10 @@ class RunFailed(Exception):
     """The work was started and could not be completed. Jobs print the message and exit with code 1."""
 
 
+class CertainFailure(RunFailed):
+    """A failure that the same work would only meet again: nothing is restarted."""
+
+
 def run_job(main: Callable[[], int | None]) -> NoReturn:
     """Call `main` and end the process: 0 done, 1 failed (or what `main` returned), 2 bad usage, 130 interrupted."""
     try:

@@ -3,9 +3,13 @@
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from raysys.errors import RunFailed, UserError
+from raysys.errors import CertainFailure, UserError
 
 OnBadSample = Literal["raise", "skip", "quarantine"]
+
+
+class BadDataError(CertainFailure):
+    """Bad samples that the policy does not let the run go on with."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +27,16 @@ class BadSamplePolicy:
         """Whether a bad sample lets the run go on."""
         return self.on_bad_sample != "raise"
 
+    def accept(self, bad: "BadSample") -> "BadSample":
+        """`bad` itself, where it lets the run go on.
+
+        Raises:
+            BadDataError: it does not; says which sample, and what to do.
+        """
+        if not self.tolerant:
+            raise BadDataError(f"{bad}; {_ADVICE}")
+        return bad
+
     def check(self, bad: int, samples: int, first: str) -> None:
         """Raise where too many samples are bad.
 
@@ -32,14 +46,17 @@ class BadSamplePolicy:
             first: one of the bad samples, for the message.
 
         Raises:
-            RunFailed: more than `max_bad_fraction` of the samples are bad.
+            BadDataError: more than `max_bad_fraction` of the samples are bad.
         """
         if bad > self.max_bad_fraction * samples:
-            raise RunFailed(
+            raise BadDataError(
                 f"{bad} of {samples} samples are bad, more than data.max_bad_fraction {self.max_bad_fraction:g} allows; "
                 f"one of them: {first}; "
                 "look with jobs/shards.py validate, mend with jobs/shards.py repair, or allow more"
             )
+
+
+_ADVICE = "to go on without such samples set data.on_bad_sample to skip or quarantine, or write a clean copy with jobs/shards.py repair"
 
 
 class BadSample(NamedTuple):
@@ -79,13 +96,10 @@ def refuse(bad: list[BadSample], policy: BadSamplePolicy, samples: int) -> None:
 
     Raises:
         UserError: there are any, and the policy is `raise`.
-        RunFailed: there are more than the policy allows.
+        BadDataError: there are more than the policy allows.
     """
     if bad and not policy.tolerant:
         others = f", and {len(bad) - 1} more" if len(bad) > 1 else ""
-        raise UserError(
-            f"{bad[0]}{others}; to train without them set data.on_bad_sample to skip or quarantine, "
-            "or write a clean copy of the data with jobs/shards.py repair"
-        )
+        raise UserError(f"{bad[0]}{others}; {_ADVICE}")
     if bad:
         policy.check(len(bad), samples, str(bad[0]))

@@ -77,14 +77,17 @@ class BatchFinisher:
         """A batch from a share as :class:`raysys.data.builder.BatchBuilder` reads it.
 
         Raises:
-            SampleError: a picture cannot be decoded, and the policy is `raise`.
-            RunFailed: too many bad samples.
+            BadDataError: a picture that cannot be decoded, where the policy is `raise`; otherwise too many bad samples.
         """
         while True:
             batch = pickle.loads(payload.header)
-            share, where = batch.pop("share"), batch.pop("where")
-            decoded = list(self.pool.map(self._decode, payload.pictures, where)) if payload.pictures else []
-            faults = {int(batch["ids"][row]): fault for row, fault in enumerate(decoded) if isinstance(fault, ImageError)}
+            share, members = batch.pop("share"), batch.pop("members")
+            decoded = list(self.pool.map(self._decode, payload.pictures))
+            faults = {
+                int(batch["ids"][row]): SampleError("", fault.reason, members[row], "image")
+                for row, fault in enumerate(decoded)
+                if isinstance(fault, ImageError)
+            }
             if not faults:
                 break
             self._note(faults)
@@ -96,17 +99,14 @@ class BatchFinisher:
             tensors["images"] = torch.stack([picture for picture in decoded if isinstance(picture, Tensor)])
         return Batch(**{**batch, **tensors, "step": share.step, "count": len(share.ids)})
 
-    def _decode(self, data: bytes, where: str) -> Tensor | ImageError:
+    def _decode(self, data: bytes) -> Tensor | ImageError:
         try:
-            return self.preprocess(data, where)
+            return self.preprocess(data)
         except ImageError as error:
             return error
 
-    def _note(self, faults: dict[int, ImageError]) -> None:
+    def _note(self, faults: dict[int, SampleError]) -> None:
         samples = self.builder.samples
         for sample, fault in faults.items():
-            error = SampleError(fault.where, fault.reason, cause="image")
-            if not samples.policy.tolerant:
-                raise error
-            self._bad[sample] = samples.describe_bad(sample, error)
+            self._bad[sample] = samples.policy.accept(samples.describe_bad(sample, fault))
             samples.policy.check(len(self._bad), samples.total, str(self._bad[sample]))

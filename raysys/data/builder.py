@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from raysys.data.bad import BadSample, Replacement
+from raysys.data.bad import BadDataError, BadSample, Replacement
 from raysys.data.encoding import EmptyTextError, TextForm, encode_texts, pad_rows
 from raysys.data.features import FeatureCache
 from raysys.data.images import ImageError, ImagePreprocessor, ImagePreprocessorSettings
 from raysys.data.masking import mask_tokens
 from raysys.data.randomness import uniform
 from raysys.data.samples import Samples
-from raysys.errors import RunFailed
 from raysys.shards.reader import RawSample
 from raysys.shards.sample import SampleError
 
@@ -56,6 +55,8 @@ class _Row:
     text: str
     picture: Any
     """Encoded bytes, pixels (uint8 [3, H, W]), or None where vectors stand in."""
+    member: str
+    """Extension of the member that holds the picture; empty where vectors stand in."""
     tokens: Sequence[int] = ()
     cut: bool = False
 
@@ -105,8 +106,7 @@ class BatchBuilder:
             bad: samples that are known to be bad, by number.
 
         Raises:
-            SampleError: a bad sample, where the policy is `raise`.
-            RunFailed: too many bad samples.
+            BadDataError: a bad sample, where the policy is `raise`; otherwise too many of them, or none left to take the place of one.
         """
         (epoch,) = {share.epoch for share in shares}
         known = dict(bad or {})
@@ -121,7 +121,7 @@ class BatchBuilder:
                         spares[number, place] = self._spares(shares[number].step, ids[place])
                     ids[place] = next((spare for spare in spares[number, place] if spare not in known), ids[place])
                     if ids[place] in known:
-                        raise RunFailed(f"step {shares[number].step}: no sample is left to take the place of {known[ids[place]]}")
+                        raise BadDataError(f"step {shares[number].step}: no sample is left to take the place of {known[ids[place]]}")
         return [self._payload(share, ids, rows, known) for share, ids in zip(shares, chosen, strict=True)]
 
     def _spares(self, step: int, sample: int) -> Iterator[int]:
@@ -132,16 +132,14 @@ class BatchBuilder:
         policy, rows = self.samples.policy, {}
 
         def blame(sample: int, error: SampleError) -> None:
-            if not policy.tolerant:
-                raise error
-            bad[sample] = self.samples.describe_bad(sample, error)
+            bad[sample] = policy.accept(self.samples.describe_bad(sample, error))
             policy.check(len(bad), self.samples.total, str(bad[sample]))
 
         for sample, raw, draws in zip(ids.tolist(), self.samples.try_read(ids), self.caption_draws(ids, epoch), strict=True):
             try:
                 if isinstance(raw, SampleError):
                     raise raw
-                rows[sample] = _Row(raw, *self.draw_caption(raw, *draws), self._picture(sample, raw))
+                rows[sample] = _Row(raw, *self.draw_caption(raw, *draws), *self._picture(sample, raw))
             except SampleError as error:
                 blame(sample, error)
         while rows:
@@ -156,16 +154,16 @@ class BatchBuilder:
                 break
         return rows
 
-    def _picture(self, sample: int, raw: RawSample) -> Any:
+    def _picture(self, sample: int, raw: RawSample) -> tuple[Any, str]:
         if self.features is not None:
             if reason := self.features.bad.get(sample):
-                raise SampleError(raw.where, reason, cause="image")
-            return None
+                raise SampleError(raw.where, reason, self.samples.picture(raw)[0], "image")
+            return None, ""
         member, data = self.samples.picture(raw)
         if self.decode is None:
-            return data
+            return data, member
         try:
-            return ImagePreprocessor(self.decode)(data).numpy()
+            return ImagePreprocessor(self.decode)(data).numpy(), member
         except ImageError as error:
             raise SampleError(raw.where, error.reason, member, "image") from None
 
@@ -177,7 +175,7 @@ class BatchBuilder:
         masked_ids, labels = mask_tokens(input_ids, self._special_ids, self._mask_id, self.tokenizer.get_vocab_size(), masking)
         batch: dict[str, Any] = {
             "share": share,
-            "where": [row.raw.where for row in found],
+            "members": [row.member for row in found],
             "replaced": [
                 Replacement(share.step, place, sample, found[place].raw.key, bad[sample])
                 for place, sample in enumerate(share.ids.tolist())

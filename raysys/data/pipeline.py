@@ -7,6 +7,7 @@ workers whenever a worker group starts.
 """
 
 import os
+import pickle
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -18,10 +19,12 @@ from ray.train import DataConfig
 
 from raysys.data.builder import BatchBuilder, Payload, Share
 from raysys.data.plan import Plan
+from raysys.errors import RunFailed, UserError
 
 DATASET = "train"
 Item = TypeVar("Item")
 _NO_STEP = -1  # row that only makes a block as long as the others
+_FAULT = -2  # row whose header is an error: through Ray Data it would reach the training worker as pages of text
 
 
 class PlannedData(DataConfig):
@@ -65,7 +68,10 @@ def planned_dataset(plan: Plan, builder: BatchBuilder, first_step: int, last_ste
         os.environ["TOKENIZERS_PARALLELISM"] = "false"  # a task has one CPU
         window, rank = divmod(int(units["id"][0]) // plan.window_steps, workers)
         steps = [step for step in plan.steps_of(first_window + window) if first_step <= step < last_step]
-        payloads = _kept(shared)([Share(step, plan.epoch_of(step), plan.slice(step, rank, workers)) for step in steps])
+        try:
+            payloads = _kept(shared)([Share(step, plan.epoch_of(step), plan.slice(step, rank, workers)) for step in steps])
+        except (RunFailed, UserError) as error:
+            payloads = [Payload(_FAULT, pickle.dumps(error), ())] * len(steps)
         return to_table(payloads + [Payload(_NO_STEP, b"", ())] * (plan.window_steps - len(steps)))
 
     dataset = ray.data.range(blocks * plan.window_steps, override_num_blocks=blocks).map_batches(read_block, batch_size=None)
@@ -103,8 +109,10 @@ def to_table(payloads: Sequence[Payload]) -> pa.Table:
 
 
 def iterate_batches(shard: ray.data.DataIterator, finisher: Callable[[Payload], Item], prefetch: int = 2) -> Iterator[Item]:
-    """What `finisher` makes of a worker's shares, in the order of steps."""
+    """What `finisher` makes of a worker's shares, in the order of steps; raises what reading them raised."""
     for table in shard.iter_batches(batch_size=1, batch_format="pyarrow", prefetch_batches=prefetch):
         step = table["step"][0].as_py()
+        if step == _FAULT:
+            raise pickle.loads(table["header"][0].as_py())
         if step != _NO_STEP:
             yield finisher(Payload(step, table["header"][0].as_py(), table["pictures"][0].as_py()))

@@ -115,16 +115,18 @@ class Plan:
         return ids[bounds[rank] : bounds[rank + 1]]
 
     def spares(self, step: int, sample: int) -> Iterator[int]:
-        """Samples that may take the place of `sample`, which is bad, in global batch `step`: in order of preference, each once.
+        """All samples, in the order in which they may take the place of `sample`, which is bad, in global batch `step`.
 
-        A pure function like the batch itself. Those outside the batch come first; two bad samples of a batch have no spare in common.
+        A pure function like the batch itself. Those outside the batch come first; among them, those that stand first for no other
+        sample of the batch, so that two bad ones are given the same spare only where all of their own are bad too.
         """
         batch = self.batch(step)
         place = int(np.searchsorted(batch, sample))
-        numbers = range(place, self.samples, self.global_batch)
+        own = range(place, self.samples, self.global_batch)
         for outside in (True, False):
-            for start in range(0, len(numbers), 64):
-                candidates = permute(np.array(numbers[start : start + 64]), self.samples, self.seed, step, 4)
+            numbers = itertools.chain(own, (number for number in range(self.samples) if number not in own))
+            while some := list(itertools.islice(numbers, 64)):
+                candidates = permute(np.array(some), self.samples, self.seed, step, 4)
                 yield from candidates[np.isin(candidates, batch) != outside].tolist()
 
     def batch_size(self, step: int) -> int:

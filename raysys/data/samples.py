@@ -124,7 +124,8 @@ class Samples:
             places.append(np.stack([np.full(len(rows), source), np.array(rows, dtype=np.int64)]))
         self._source, self._row = np.concatenate(places, axis=1).astype(np.int64)
         if not len(self):
-            raise UserError(f"no samples in {folders}")
+            why = f": {len(self.bad)} are bad, the first: {self.bad[0]}" if self.bad else ""
+            raise UserError(f"no sample that can be used in {folders}{why}")
 
     @classmethod
     def load(
@@ -140,7 +141,8 @@ class Samples:
 
         Raises:
             UserError: as the class itself; also where a sample is known to be bad, and the policy is `raise`.
-            RunFailed: a shard is damaged and the policy is `raise`, or more samples are bad than it allows.
+            ShardError: a shard is damaged, and the policy is `raise`.
+            BadDataError: more samples are bad than the policy allows.
         """
         layout, policy = layout or Layout(), policy or BadSamplePolicy()
         manifests = [load_or_build(storage, folder, log, "skip" if policy.tolerant else "raise", layout) for folder in folders]

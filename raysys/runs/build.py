@@ -43,14 +43,14 @@ def get_tokenizer(run: Run) -> PreTrainedTokenizerFast:
 def training_captions(samples: Samples, chunk: int = 1024) -> Iterator[str]:
     """All captions of all samples in the languages in use, in order."""
     for start in range(0, len(samples), chunk):
-        for sample in samples.try_read(np.arange(start, min(start + chunk, len(samples)))):
+        ids = np.arange(start, min(start + chunk, len(samples)))
+        for number, sample in zip(ids.tolist(), samples.try_read(ids), strict=True):
             try:
                 if isinstance(sample, SampleError):
                     raise sample
                 captions = samples.captions(sample).captions
-            except SampleError:
-                if not samples.policy.tolerant:
-                    raise
+            except SampleError as error:
+                samples.policy.accept(samples.describe_bad(number, error))
                 continue  # training meets it again, and notes it
             for language in samples.languages:
                 yield from captions.get(language, ())

@@ -125,8 +125,7 @@ def load_items(samples: Samples, image: ImagePreprocessorSettings, folder: RunFo
     """The samples of a test split in memory, in order; bad ones are left out and named in the run's ledger, where they are allowed.
 
     Raises:
-        SampleError: a bad sample, where the policy is `raise`.
-        RunFailed: more bad samples than the policy allows.
+        BadDataError: a bad sample, where the policy is `raise`; otherwise more of them than it allows.
     """
     items, bad = [], []
     for start in range(0, len(samples), chunk):
@@ -135,9 +134,7 @@ def load_items(samples: Samples, image: ImagePreprocessorSettings, folder: RunFo
             try:
                 items.append(_item(samples, sample, image))
             except SampleError as error:
-                if not samples.policy.tolerant:
-                    raise
-                bad.append(samples.describe_bad(number, error))
+                bad.append(samples.policy.accept(samples.describe_bad(number, error)))
     if bad := bad + samples.bad:
         ledger = Ledger(folder, [samples])
         for one in bad:
@@ -154,11 +151,10 @@ def _item(samples: Samples, sample: RawSample | SampleError, image: ImagePreproc
     found = samples.captions(sample)
     captions = {language: found.captions[language] for language in samples.languages if language in found.captions}
     member, data = samples.picture(sample)
-    if samples.policy.tolerant:  # otherwise the encoder, which decodes it again, may say so
-        try:
-            ImagePreprocessor(image)(data)
-        except ImageError as error:
-            raise SampleError(sample.where, error.reason, member, "image") from None
+    try:  # the encoder decodes it again, and could not say whose it is
+        ImagePreprocessor(image)(data)
+    except ImageError as error:
+        raise SampleError(sample.where, error.reason, member, "image") from None
     return Item(data, captions, found.extra.get("trained_languages"), sample.key)
 
 

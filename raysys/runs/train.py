@@ -31,6 +31,7 @@ def train_run(run: Run, started: float, log: Log = print) -> None:
     run.folder.save_settings(run.settings)
     if not run.checkpoints.next_step():
         forget_start(run)
+        run.folder.storage.delete(run.folder.path(LEDGER))
     try:
         _train_and_score(run, started, log)
     except KeyboardInterrupt:
@@ -69,6 +70,6 @@ def keep_ledger(job: TrainingJob) -> None:
 
 def tell_bad_samples(ledger: Ledger, log: Log) -> None:
     """Say how many samples were bad, and where they are named."""
-    if ledger.lines:
+    if bad := ledger.counted:
         causes = ", ".join(f"{cause} {number}" for cause, number in ledger.causes().items())
-        log(f"bad samples: {len(ledger.lines)} ({causes}), named in {ledger.folder.path(LEDGER)}")
+        log(f"bad samples: {len(bad)} ({causes}), named in {ledger.folder.path(LEDGER)}")

@@ -11,11 +11,11 @@ import ray
 import ray.data
 import torch
 
+from raysys.data.bad import BadSample
 from raysys.data.features import FeatureCache, save_features
 from raysys.data.images import ImageError, ImagePreprocessor, ImagePreprocessorSettings
 from raysys.data.randomness import mix
 from raysys.data.samples import Samples
-from raysys.errors import RunFailed
 from raysys.shards.reader import RawSample
 from raysys.shards.sample import SampleError
 from raysys.storage import join
@@ -54,6 +54,7 @@ def cached_features(
             "data": [manifest.fingerprint for manifest in samples.manifests],
             "samples": len(samples),
             "languages": samples.languages,
+            "picture": samples.layout.image_member,
             "image": image.model_dump(mode="json"),
             "views": views,
             "seed": training.seed,
@@ -70,10 +71,8 @@ def cached_features(
         save_features(storage, uri, vectors, bad)
         log(f"image vectors computed in {time.perf_counter() - started:.0f} s, kept in {uri}")
     cache = FeatureCache(storage, uri)
-    if cache.bad and not samples.policy.tolerant:
-        sample, reason = next(iter(cache.bad.items()))
-        named = samples.describe_bad(sample, SampleError("", reason, cause="image"))
-        raise RunFailed(f"{named}; set data.on_bad_sample to skip or quarantine to train without it")
+    for sample, reason in cache.bad.items():
+        samples.policy.accept(_bad_sample(samples, sample, reason))
     return cache
 
 
@@ -105,7 +104,8 @@ def _compute(
         for sample, reason in zip(batch["id"].tolist(), batch["fault"].tolist(), strict=True):
             if reason:
                 bad[sample] = reason
-                samples.policy.check(len(bad), samples.total, str(samples.describe_bad(sample, SampleError("", reason, cause="image"))))
+                named = samples.policy.accept(_bad_sample(samples, sample, reason))
+                samples.policy.check(len(bad), samples.total, str(named))
         done += len(batch["id"])
         if time.monotonic() - shown > 10:
             log(f"  {done} of {len(samples)} pictures")
@@ -113,6 +113,10 @@ def _compute(
     assert vectors is not None
     assert done == len(samples)
     return vectors, dict(sorted(bad.items()))
+
+
+def _bad_sample(samples: Samples, sample: int, reason: str) -> BadSample:
+    return samples.describe_bad(sample, SampleError("", reason, cause="image"))
 
 
 class FeatureExtractor:
@@ -148,11 +152,6 @@ class FeatureExtractor:
         try:
             if isinstance(raw, SampleError):
                 raise raw
-            try:
-                return self.preprocess(self.samples.picture(raw)[1], raw.where), ""
-            except ImageError as error:
-                raise SampleError(raw.where, error.reason, cause="image") from None
-        except SampleError as error:
-            if not self.samples.policy.tolerant:
-                raise
+            return self.preprocess(self.samples.picture(raw)[1]), ""
+        except (SampleError, ImageError) as error:
             return None, error.reason

@@ -1,5 +1,6 @@
 """ledger.jsonl: every sample that could not be used, by name and reason, and what was done about it."""
 
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ class Ledger:
     (null where indexing or validation met it), `copies` (in quarantine).
 
     A sample has one line however often it is met; a resumed run keeps the lines there are. Written whole, as object storage cannot append.
+    Samples of other data than the ledger is opened for, such as of test splits, stay in the file and are not counted.
 
     Args:
         folder: the run.
@@ -34,49 +36,67 @@ class Ledger:
         self.sources = sources
         self.policy = sources[0].policy
         stored = folder.read_text(LEDGER) if folder.storage.exists(folder.path(LEDGER)) else ""
-        self.lines: list[dict[str, Any]] = [json.loads(line) for line in stored.splitlines() if line]
-        self._known = {(line["shard"], line["key"]) for line in self.lines}
+        self.lines: list[dict[str, Any]] = [json.loads(line) for line in stored.split("\n") if line]  # keys may hold other ends of lines
+        self._known = {_identity(line) for line in self.lines}
+        self._folders = {manifest.folder for samples in sources for manifest in samples.manifests}
 
     def add(self, bad: BadSample, step: int | None = None, replaced_by: str | None = None, write: bool = True) -> bool:
         """Note a bad sample; whether it was new. With `write` off nothing is copied into quarantine."""
-        if (bad.shard, bad.key) in self._known:
+        line = {**bad._asdict(), "step": step, "replaced_by": replaced_by, "copies": []}
+        if _identity(line) in self._known:
             return False
-        self._known.add((bad.shard, bad.key))
-        copies = self._copy(bad) if write and self.policy.on_bad_sample == "quarantine" else []
-        self.lines.append({**bad._asdict(), "step": step, "replaced_by": replaced_by, "copies": copies})
+        self._known.add(_identity(line))
+        if write and self.policy.on_bad_sample == "quarantine":
+            line["copies"] = self._copy(bad)
+        self.lines.append(line)
         return True
 
     def _copy(self, bad: BadSample) -> list[str]:
         copies = []
-        members = [member for samples in self.sources for member in samples.stored_members(bad).items()]
-        for extension, data in members:
-            name = f"{bad.key}.{extension}".lstrip("/").replace("..", "_")
-            path = self.folder.path(QUARANTINE, bad.shard.rpartition("/")[2].removesuffix(".tar"), name)
+        members: dict[str, bytes] = {}
+        for samples in self.sources:
+            members |= samples.stored_members(bad)
+        folder, _, shard = bad.shard.rpartition("/")
+        # Data sets in folders of one name have shards of one name too.
+        place = f"{folder.rpartition('/')[2]}-{hashlib.blake2b(folder.encode(), digest_size=4).hexdigest()}"
+        for extension, data in members.items():
+            parts = ["_" if part in ("", ".", "..") else part for part in f"{bad.key}.{extension}".split("/")]
+            path = self.folder.path(QUARANTINE, place, shard.removesuffix(".tar"), *parts)
             try:
                 self.folder.storage.write(path, data)
-            except (StorageError, UserError) as error:  # a key that is no file name, a full disk: the ledger says so instead
+            except (StorageError, UserError, ValueError) as error:  # a key that is no file name, a full disk: the ledger says so
                 copies.append(f"not copied: {error}")
             else:
                 copies.append(path)
         return copies
 
+    @property
+    def counted(self) -> list[dict[str, Any]]:
+        """The lines of the samples of `sources`."""
+        return [line for line in self.lines if self._folders.intersection((line["shard"], line["shard"].rpartition("/")[0]))]
+
     def causes(self) -> dict[str, int]:
         """Bad samples so far by cause, in the order of causes' names."""
-        return dict(sorted(Counter(line["cause"] for line in self.lines).items()))
+        return dict(sorted(Counter(line["cause"] for line in self.counted).items()))
 
     def counts(self) -> dict[str, int]:
         """Metrics: bad samples so far, in all and by cause."""
-        return {"data/samples_bad": len(self.lines), **{f"data/samples_bad_{cause}": number for cause, number in self.causes().items()}}
+        causes = self.causes()
+        return {"data/samples_bad": sum(causes.values()), **{f"data/samples_bad_{cause}": number for cause, number in causes.items()}}
 
     def check(self) -> None:
-        """Raise RunFailed where more samples are bad than the policy allows."""
-        if self.lines:
-            line, total = self.lines[-1], sum(samples.total for samples in self.sources)
-            self.policy.check(len(self.lines), total, f"{line['shard']}, sample {line['key']!r}: {line['reason']}")
+        """Raise BadDataError where more samples are bad than the policy allows."""
+        if lines := self.counted:
+            last, total = lines[-1], sum(samples.total for samples in self.sources)
+            self.policy.check(len(lines), total, str(BadSample(*(last[field] for field in BadSample._fields))))
 
     def flush(self) -> None:
         """Write the file."""
         self.folder.write_text(LEDGER, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in self.lines))
+
+
+def _identity(line: dict[str, Any]) -> tuple[str, str]:
+    return line["shard"], line["key"] or line["reason"]  # a data set may have several damaged shards
 
 
 class SampleAccounts:
@@ -93,6 +113,7 @@ class SampleAccounts:
         self._replaced: list[Replacement] = []
         self._left_out: list[Replacement] = []
         self._cut = self._captions = 0
+        self._since: Counter[str] = Counter()
 
     def note(self, batch: Batch) -> None:
         """Take in this worker's share of a global batch."""
@@ -104,11 +125,11 @@ class SampleAccounts:
         """Take in a share of the validation data, where bad samples are left out and not replaced."""
         self._left_out += batch.replaced
 
-    def settle(self) -> dict[str, float]:
-        """Metrics of all workers' batches since the last call; to be called by all workers together.
+    def settle(self) -> None:
+        """Bring all workers' batches into the ledger, before a checkpoint says that they are done; called by all workers together.
 
         Raises:
-            RunFailed: more bad samples than the policy allows.
+            BadDataError: more bad samples than the policy allows.
         """
         shares = gather_objects((self._replaced, self._left_out, self._cut, self._captions), self.workers)
         self._replaced, self._left_out, self._cut, self._captions = [], [], 0, 0
@@ -121,5 +142,14 @@ class SampleAccounts:
             if self.rank == 0:
                 self.ledger.flush()
             self.ledger.check()
-        cut, captions = sum(share[2] for share in shares), sum(share[3] for share in shares)
-        return {**self.ledger.counts(), "data/samples_replaced": len(replaced), "data/captions_cut_fraction": cut / max(captions, 1)}
+        self._since.update(replaced=len(replaced), cut=sum(share[2] for share in shares), captions=sum(share[3] for share in shares))
+
+    def take(self) -> dict[str, float]:
+        """As :meth:`settle`; metrics of all workers' batches since the last call."""
+        self.settle()
+        since, self._since = self._since, Counter()
+        return {
+            **self.ledger.counts(),
+            "data/samples_replaced": since["replaced"],
+            "data/captions_cut_fraction": since["cut"] / max(since["captions"], 1),
+        }

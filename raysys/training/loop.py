@@ -18,7 +18,7 @@ from raysys.data.builder import BatchBuilder, Share
 from raysys.data.images import ImagePreprocessorSettings
 from raysys.data.plan import Plan, slice_bounds, slice_sizes
 from raysys.data.randomness import mix
-from raysys.errors import RunFailed
+from raysys.errors import CertainFailure, RunFailed
 from raysys.training.checkpoints import Checkpoints, CheckpointState
 from raysys.training.engine import average_statistics, make_engine
 from raysys.training.gather import gather_rows
@@ -141,8 +141,9 @@ def train(job: TrainingJob, place: Place, batches: Iterable[Batch], report: Call
         finished = step + 1
         if finished % settings.log_every == 0 or finished in (1, job.total_steps):
             figures = {"epoch": step / job.plan.steps_per_epoch, "train/grad_norm": norm, "train/lr": rate}
-            note(finished, _loss_metrics(terms, loss) | figures | meter.take() | accounts.settle())
+            note(finished, _loss_metrics(terms, loss) | figures | meter.take() | accounts.take())
         if finished % settings.checkpoint_every == 0 or finished == job.total_steps:
+            accounts.settle()
             average_statistics(engine.module, place.workers)
             metrics = _validate(engine, job, place, validation_batches)
             if metrics:
@@ -171,7 +172,9 @@ def train_step(engine: Any, batch: Batch, job: TrainingJob, place: Place) -> tup
     loss = engine.module.total(terms)
     if not torch.isfinite(loss):
         named = ", ".join(f"{name} = {float(term):g}" for name, term in terms.items())
-        raise RunFailed(f"the loss is not finite at step {batch.step} ({named}); samples {batch.ids.tolist()[:16]} of rank {place.rank}")
+        raise CertainFailure(
+            f"the loss is not finite at step {batch.step} ({named}); samples {batch.ids.tolist()[:16]} of rank {place.rank}"
+        )
     engine.backward(loss)
     norm = _plain_gradient_norm(engine)
     engine.step()

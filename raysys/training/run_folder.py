@@ -24,7 +24,10 @@ _NEVER_CHANGES = (
     "training.weight_decay",
 )
 # The data may have moved: its fingerprint, kept with every checkpoint, tells whether it is the same.
-_MAY_CHANGE = ("data.folder", "data.decode", "data.decode_threads", "data.validation", "data.tests")
+_MAY_CHANGE = (
+    *("data.folder", "data.decode", "data.decode_threads", "data.validation", "data.tests"),
+    *("data.on_bad_sample", "data.max_bad_fraction"),
+)
 
 
 class RunFolder:

@@ -14,16 +14,19 @@ import ray
 import ray.data
 import ray.train
 import torch
-from ray.train import FailureConfig, RunConfig, ScalingConfig
+from ray.train import FailureConfig, RunConfig, ScalingConfig, UserCallback
 from ray.train.torch import TorchConfig, TorchTrainer, get_device
 
 from raysys.data.batches import BatchFinisher
 from raysys.data.pipeline import DATASET, PlannedData, iterate_batches
-from raysys.errors import RunFailed, UserError
+from raysys.errors import CertainFailure, RunFailed, UserError
 from raysys.training.loop import Place, TrainingJob, train
 from raysys.training.progress import ProgressBoard, ProgressDisplay
 from raysys.training.resources import check_address, check_cpus, check_gpus, needed_cpus
 from raysys.training.settings import RaySettings, TrainingSettings
+
+
+HEALTH_CHECK = "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S"
 
 
 def start_ray(settings: RaySettings, training: TrainingSettings) -> None:
@@ -33,7 +36,7 @@ def start_ray(settings: RaySettings, training: TrainingSettings) -> None:
         UserError: the workers would need more CPUs or GPUs than there are, or leave none for the data.
     """
     # The group's health is asked for every 0.1 s instead of 2 s, which is what each report and restart waits for.
-    os.environ.setdefault("RAY_TRAIN_HEALTH_CHECK_INTERVAL_S", "0.1")
+    os.environ.setdefault(HEALTH_CHECK, "0.1")
     if not ray.is_initialized():
         if address := os.environ.get("RAY_ADDRESS"):
             check_address(address)
@@ -45,12 +48,18 @@ def start_ray(settings: RaySettings, training: TrainingSettings) -> None:
             # This Ray is ours alone, on the loopback interface, and ends with the job.
             os.environ.setdefault("RAY_AUTH_MODE", "disabled")
             ray.init("local", num_cpus=cpus, include_dashboard=settings.dashboard, log_to_driver=False, logging_level=logging.ERROR)
-    warm_up.remote()
+    for _ in range(_READERS):
+        warm_up.options(runtime_env={"env_vars": _INHERITED | {HEALTH_CHECK: os.environ[HEALTH_CHECK]}}).remote()
     ray.data.DataContext.get_current().enable_progress_bars = False
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     resources = ray.cluster_resources()
     check_cpus(int(resources.get("CPU", 0)), training)
     check_gpus(int(resources.get("GPU", 0)), training)
+
+
+_READERS = 2
+_INHERITED = {"RAY_WARN_BLOCKING_GET_INSIDE_ASYNC": "0"}
+"""What Ray Train sets for all that it starts: a process is used again only where such variables are the same."""
 
 
 @ray.remote(num_cpus=0)
@@ -90,6 +99,7 @@ def fit(job: TrainingJob, title: str, started: float) -> None:
             name="ray-train",
             storage_path=_ray_storage(job),
             failure_config=FailureConfig(max_failures=job.settings.max_failures),
+            callbacks=[_NoSecondTry()],  # type: ignore[list-item]
         ),
     )
     try:
@@ -130,13 +140,20 @@ def run_worker(config: dict[str, Any]) -> None:
     batches = iterate_batches(ray.train.get_dataset_shard(DATASET), finisher)
     try:
         train(job, place, batches, report=config["board"].put.remote)
-    except ray.exceptions.RayTaskError as error:  # in reading data: the fault itself, without the way it took
-        raise RunFailed(str(error.cause) if isinstance(error.cause, RunFailed | UserError) else str(error)) from None
     except (RunFailed, UserError):
         raise
     except Exception:
         # An exception leaves the worker without its traceback; as text it reaches the person who started the run.
         raise RunFailed(traceback.format_exc().strip()) from None
+
+
+class _NoSecondTry(UserCallback):
+    """Ends the job at a failure that a restart would only meet again: what a callback raises is not retried."""
+
+    def after_exception(self, run_context: Any, worker_exceptions: dict[int, Exception]) -> None:
+        for error in worker_exceptions.values():
+            if isinstance(error, CertainFailure | UserError):
+                raise error
 
 
 def _ray_storage(job: TrainingJob) -> str:
@@ -151,6 +168,8 @@ _LEFT_ALONE = ("Connection closed by peer", "Connection reset by peer")  # what 
 
 
 def _cause(error: BaseException) -> str:
+    if isinstance(fault := getattr(error, "controller_failure", None), CertainFailure | UserError):
+        return str(fault)
     failures = [(rank, str(failure).strip()) for rank, failure in sorted(getattr(error, "worker_failures", {}).items())]
     if not failures:
         return str(error).strip()

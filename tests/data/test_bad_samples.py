@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from raysys.data.bad import BadSamplePolicy
+from raysys.data.bad import BadDataError, BadSamplePolicy
 from raysys.data.batches import Batch, BatchFinisher
 from raysys.data.builder import Share
 from raysys.data.features import FeatureCache, save_features
@@ -14,8 +14,8 @@ from raysys.data.images import ImagePreprocessorSettings
 from raysys.data.pipeline import DATASET, PlannedData
 from raysys.data.plan import Plan
 from raysys.data.samples import Samples
-from raysys.errors import RunFailed
-from raysys.shards.sample import Sample, SampleError
+from raysys.errors import UserError
+from raysys.shards.sample import Sample
 from raysys.shards.writer import write_shards
 from raysys.storage import Storage
 from tests.data.test_pipeline import consume
@@ -86,12 +86,12 @@ def test_batches_keep_their_size_and_are_the_same_for_all_workers_and_places_of_
         for now, then in zip(ids[0], planned, strict=True):
             assert now == then or then in bad, "no other row is touched"
         assert len(set(ids[0])) == BATCH
-        told = [sorted((one.id, one.bad.key, one.bad.cause, one.spare) for share in run for one in share.replaced) for run in shares]
-        assert told[0] == told[1] == told[2]
+        told = [sorted((one.id, one.bad, one.spare) for share in run for one in share.replaced) for run in shares]
+        assert told[0] == told[1] == told[2], "down to the last word"
         assert {one[0] for one in told[0]} == set(planned) & set(bad)
-        for number, key, cause, spare in told[0]:
-            assert key == bad[number]
-            assert cause == ("checksum" if key == CHANGED else "image")
+        for number, fault, spare in told[0]:
+            assert fault.key == bad[number]
+            assert (fault.cause, fault.member) == (("checksum", "") if fault.key == CHANGED else ("image", "png"))
             assert spare == keys[ids[0][planned.index(number)]]
     met = [one.id for run in runs[0] for share in run for one in share.replaced]
     assert sorted(met) == sorted(2 * list(bad)), "every bad sample is met once an epoch"
@@ -106,10 +106,10 @@ def test_the_default_is_to_name_the_first_one_and_stop(folder, plan):
         (payload,) = build([Share(0, 0, np.flatnonzero(keys == key))])
         return BatchFinisher(IMAGE, 1, build)(payload)
 
-    with pytest.raises(SampleError, match=r"00000[01]\.tar: sample 's0010'.*is not what was indexed"):
+    with pytest.raises(BadDataError, match=rf"^{folder}/00000[01]\.tar, sample 's0010': .*is not what was indexed.*on_bad_sample to skip"):
         read(CHANGED)
     for decode in (None, IMAGE):
-        with pytest.raises(SampleError, match=r"00000[01]\.tar: sample 's0007'.*: cannot be decoded"):
+        with pytest.raises(BadDataError, match=rf"^{folder}/00000[01]\.tar, sample 's0007', member \.png: cannot be decoded"):
             read("s0007", decode)
     assert read("s0008").count == 1
 
@@ -117,9 +117,35 @@ def test_the_default_is_to_name_the_first_one_and_stop(folder, plan):
 def test_more_than_the_allowed_share_ends_the_run(ray_session, folder, plan):
     samples = opened(folder, BadSamplePolicy("skip", 1.5 / COUNT))
     with pytest.raises(
-        Exception, match=r"2 of 60 samples are bad, more than data\.max_bad_fraction 0\.025 allows; one of them: .*jobs/shards\.py repair"
+        BadDataError,
+        match=r"^2 of 60 samples are bad, more than data\.max_bad_fraction 0\.025 allows; one of them: .*jobs/shards\.py repair",
     ):
         train(samples, plan, 1, plan.steps_per_epoch)
+
+
+def test_a_fault_met_by_a_reading_task_reaches_the_worker_as_it_is(ray_session, folder, plan):
+    with pytest.raises(BadDataError, match=rf"^{folder}/00000[01]\.tar, sample 's00\d\d', member \.png: cannot be decoded") as failure:
+        train(opened(folder, BadSamplePolicy("raise")), plan, 1, plan.steps_per_epoch, IMAGE)
+    assert "\n" not in str(failure.value)
+
+
+def test_a_batch_as_large_as_the_data_has_a_spare_for_every_bad_sample(folder):
+    samples = opened(folder)
+    whole = Plan(COUNT, COUNT, seed=0)
+    build = builder(samples, decode=IMAGE, spares=whole.spares)
+    for step in range(20):
+        (payload,) = build([Share(step, step, whole.batch(step))])
+        batch = BatchFinisher(IMAGE, 1, build)(payload)
+        assert len(batch.ids) == COUNT
+        assert len(batch.replaced) == 3
+
+
+def test_data_of_which_nothing_can_be_used_says_why(tmp_path):
+    write_shards(
+        (Sample("train", f"s{n}", b"no picture", "png", {"captions": one_language(n)}) for n in range(3)), str(tmp_path), 1, Storage()
+    )
+    with pytest.raises(UserError, match=r"no sample that can be used in .*: 3 are bad, the first: .*000000\.tar, sample 's0': .*picture"):
+        opened(str(tmp_path))
 
 
 def test_nothing_is_left_to_take_the_place(tmp_path):
@@ -129,7 +155,7 @@ def test_nothing_is_left_to_take_the_place(tmp_path):
     write_shards(map(sample, range(4)), str(tmp_path), 1, Storage())
     samples = opened(str(tmp_path), BadSamplePolicy("skip", 1.0))
     build = builder(samples, decode=IMAGE, spares=Plan(4, 2, seed=0).spares)
-    with pytest.raises(RunFailed, match=r"step 0: no sample is left to take the place of .*sample 's"):
+    with pytest.raises(BadDataError, match=r"step 0: no sample is left to take the place of .*sample 's"):
         build([Share(0, 0, np.array([0, 1]))])
 
 

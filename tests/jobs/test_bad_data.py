@@ -8,8 +8,12 @@ import numpy as np
 import pytest
 import yaml
 
+from raysys.data.bad import BadDataError
+from raysys.data.images import ImagePreprocessorSettings
 from raysys.data.samples import Samples
+from raysys.runs.evaluate import load_items
 from raysys.storage import Storage
+from raysys.training.run_folder import RunFolder
 from tests.jobs.calling import job
 from tests.jobs.test_end_to_end import SETTINGS
 from tests.shards.tars import tar
@@ -54,17 +58,27 @@ def test_by_default_the_first_bad_sample_ends_the_run_and_is_named(ray_session, 
     code, _, err = job("globetrotter", "--config", str(folder / "bad.yaml"), "--run.name", "strict", RAY_ADDRESS=address)
     assert code == 1
     assert err.startswith("failed: ")
-    assert "Traceback" not in err
-    assert any(f"sample {key!r}" in err for key in keys["train"] + keys["validation"]), err
+    assert err.count("\n") == 1, err
+    assert any(f".tar, sample {key!r}, member ." in err for key in keys["train"] + keys["validation"]), err
     assert "cannot be decoded" in err
+
+
+def test_a_bad_picture_that_is_to_be_scored_is_named(world, tmp_path):
+    folder, keys = world
+    samples = Samples.load([str(folder / "data/shapes/test-seen")], (), Storage(), log=lambda line: None)
+    with pytest.raises(BadDataError, match=rf"test-seen/00000\d\.tar, sample '{keys['test-seen'][0]}', member \.jpg: cannot be decoded"):
+        load_items(samples, ImagePreprocessorSettings(size=32), RunFolder(Storage(), str(tmp_path)))
 
 
 def test_by_policy_it_trains_and_scores_without_them_and_accounts_for_each(ray_session, world):
     folder, keys = world
     address = ray_session.get_runtime_context().gcs_address
+    run = folder / "runs/bad"
+    run.mkdir(parents=True)
+    mended = {"shard": f"{folder}/data/shapes/train/000000.tar", "key": "mended since", "cause": "image", "reason": "an attempt before"}
+    (run / "ledger.jsonl").write_text(json.dumps(mended) + "\n")
     code, out, err = job("globetrotter", "--config", str(folder / "bad.yaml"), "--data.on-bad-sample", "quarantine", RAY_ADDRESS=address)
     assert code == 0, err
-    run = folder / "runs/bad"
     lines = [json.loads(line) for line in (run / "ledger.jsonl").read_text().splitlines()]
     named = {split: sorted(line["key"] for line in lines if f"/{split}/" in line["shard"]) for split in DAMAGED}
     assert named == {split: sorted(found) for split, found in keys.items()}

@@ -11,6 +11,7 @@ import torch
 from raysys.data.features import FeatureCache
 from raysys.data.images import ImagePreprocessor, ImagePreprocessorSettings
 from raysys.data.samples import Samples
+from raysys.shards.layout import Layout
 from raysys.training.features import FeatureExtractor, cached_features
 from raysys.training.settings import TrainingSettings
 from tests.training.pictures import small_samples
@@ -98,11 +99,12 @@ def test_whatever_they_depend_on_gives_another_file(computed, samples, system, r
     uris.add(compute(samples, system, root, [], TINY | {"views": "darker"}).uri)
     uris.add(compute(samples, system, root, [], TINY, seed=5).uri)
     uris.add(compute(Samples(samples.manifests, ["de"], samples.storage), system, root, [], TINY).uri)
+    uris.add(compute(Samples(samples.manifests, (), samples.storage, Layout(image_member="png")), system, root, [], TINY).uri)
     uris.add(compute(small_samples(root / "fewer", 39), system, root, [], TINY).uri)
     bigger = ImagePreprocessorSettings(size=48)
     training = TrainingSettings(workers=2)
     for views, image in ((VIEWS + 1, IMAGE), (VIEWS, bigger)):
         folder = str(root / "image-vectors")
         uris.add(cached_features(samples, system, image, views, training, folder, TINY, lambda line: None).uri)
-    assert len(uris) == 8
-    assert len(asked) == 7
+    assert len(uris) == 9
+    assert len(asked) == 8

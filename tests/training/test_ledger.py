@@ -5,18 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from raysys.data.bad import BadSample, BadSamplePolicy, Replacement
+from raysys.data.bad import BadDataError, BadSample, BadSamplePolicy, Replacement
 from raysys.data.samples import Samples
 from raysys.errors import RunFailed
 from raysys.storage import Storage
 from raysys.training.ledger import Ledger, SampleAccounts
 from raysys.training.run_folder import RunFolder
 from tests.data.worlds import load, write_dataset
-from tests.shards.tars import picture
+from tests.shards.tars import picture, tar
 from tests.training.processes import run_ranks
 from tests.training.worlds import batch
 
 COUNT = 12
+CAPTIONS = b'{"captions": {"de": ["ein Bild"]}}'
 
 
 @pytest.fixture
@@ -58,12 +59,69 @@ def test_quarantine_holds_the_members_of_bad_samples_of_all_data_sets(tmp_path, 
         key = samples.column("key")[number]
         (line,) = [line for line in ledger.lines if line["key"] == key]
         image, text = sorted(line["copies"], key=lambda path: path.endswith("json"))
-        assert image == str(tmp_path / "run" / "quarantine" / samples.column("shard")[number][:-4] / f"{key}.png")
+        folder = Path(image).parent
+        assert folder.name == samples.column("shard")[number][:-4]
+        assert folder.parent.name.startswith(Path(samples.manifests[0].folder).name + "-")
+        assert folder.parent.parent == tmp_path / "run" / "quarantine"
+        assert Path(image).name == f"{key}.png"
         assert Path(image).read_bytes() == picture(int(key[1:]))
         assert "captions" in json.loads(Path(text).read_text())
     gone = BadSample(f"{data}/000000.tar", "no such key", "", "lost", "it was listed, and is not there")
     ledger.add(gone)
     assert ledger.lines[-1]["copies"] == []
+
+
+def test_copies_of_equal_names_do_not_replace_one_another(tmp_path):
+    policy = BadSamplePolicy("quarantine")
+    keys = ("x..y", "x_y", "a/../../../up")
+    sources = []
+    for name in ("one/train", "two/train"):
+        members = [(f"{key}.png", picture(len(name + key))) for key in keys] + [(f"{key}.json", CAPTIONS) for key in keys]
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "000000.tar").write_bytes(tar(sorted(members)))
+        sources.append(load([str(tmp_path / name)], policy=policy))
+    ledger = Ledger(RunFolder(Storage(), str(tmp_path / "run")), sources)
+    for samples in sources:
+        for number in range(len(keys)):
+            ledger.add(bad(samples, number))
+    copies = [copy for line in ledger.lines for copy in line["copies"]]
+    assert len(set(copies)) == len(copies) == 12
+    for copy in copies:
+        assert Path(copy).resolve().is_relative_to(tmp_path / "run" / "quarantine"), copy
+        assert Path(copy).is_file()
+
+
+def test_every_damaged_shard_of_a_data_set_has_its_line(tmp_path, data):
+    ledger = Ledger(RunFolder(Storage(), str(tmp_path / "run")), [load([data])])
+    for number in (0, 1, 1):
+        ledger.add(BadSample(data, "", "", "shard", f"{data}/00000{number}.tar, byte 512: the archive ends too early"))
+    assert ledger.counts() == {"data/samples_bad": 2, "data/samples_bad_shard": 2}
+
+
+def test_names_of_any_characters_are_read_again(tmp_path, data):
+    folder, samples = RunFolder(Storage(), str(tmp_path / "run")), load([data])
+    ledger = Ledger(folder, [samples])
+    ledger.add(BadSample(f"{data}/000000.tar", "a\u2028b\x85c", "json", "text", "no caption in '\u2029'"))
+    ledger.flush()
+    assert Ledger(folder, [samples]).lines == ledger.lines
+
+
+def test_samples_of_other_data_are_kept_and_not_counted(tmp_path, data):
+    folder, policy = RunFolder(Storage(), str(tmp_path / "run")), BadSamplePolicy("skip", 1.5 / COUNT)
+    scored = load([write_dataset(tmp_path / "test", 6, first=80)], policy=policy)
+    ledger = Ledger(folder, [scored])
+    for number in range(4):
+        ledger.add(bad(scored, number))
+    ledger.flush()
+    samples = load([data], policy=policy)
+    ledger = Ledger(folder, [samples])
+    ledger.add(bad(samples, 0))
+    assert ledger.counts() == {"data/samples_bad": 1, "data/samples_bad_image": 1}
+    assert len(ledger.lines) == 5
+    ledger.check()
+    ledger.add(bad(samples, 1))
+    with pytest.raises(BadDataError, match=r"^2 of 12 samples are bad"):
+        ledger.check()
 
 
 def meet(rank: int, run: str, data: str, allowed: float) -> tuple[list[dict], str]:
@@ -78,7 +136,8 @@ def meet(rank: int, run: str, data: str, allowed: float) -> tuple[list[dict], st
             share = batch(step, rank, 2)
             share.replaced.extend(replaced)
             accounts.note(share)
-            settled.append(accounts.settle())
+            accounts.settle()  # as a checkpoint does
+            settled.append(accounts.take())
     except RunFailed as error:
         return settled, str(error)
     return settled, ""

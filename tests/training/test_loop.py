@@ -1,6 +1,7 @@
 """The loop in one process: what it refuses, what it reports, and the thread that fetches ahead."""
 
 import functools
+import json
 import threading
 import time
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from raysys.data.bad import BadSample, Replacement
 from raysys.data.batches import Batch
 from raysys.data.images import ImagePreprocessorSettings
 from raysys.storage import Storage
@@ -84,6 +86,9 @@ def work(rank: int, root: Path, backbone: str) -> dict[str, dict[str, Any]]:
         "failing": outcome(job(root / "failing", plain), failing(2)),
         "unclipped": outcome(job(root / "unclipped", plain, clip_norm=0, zero_stage=1), batches),
     }
+    met = [batch(step) for step in range(4)]
+    met[1].replaced.append(Replacement(1, 0, 5, "s6", BadSample("data/000000.tar", "s5", "png", "image", "cut")))
+    found["interrupted"] = outcome(job(root / "interrupted", plain, log_every=100), met)
     validated = job(root / "validated", plain)
     validation = Validation(Shares(), score, "eval/rows")  # type: ignore[arg-type]
     found["validated"] = outcome(TrainingJob(**{**vars(validated), "validation": validation}), batches)
@@ -139,6 +144,13 @@ def test_batches_that_do_not_continue_the_run_end_it(found):
 def test_an_error_while_reading_is_the_error_of_the_run(found):
     assert found["failing"]["error"] == "ConnectionError: shard 7 cannot be read"
     assert [line["step"] for line in found["failing"]["reported"]] == [1, 2], "what came before is trained on"
+
+
+def test_what_a_checkpoint_has_behind_it_is_in_the_ledger(found, root):
+    assert found["interrupted"]["steps"] == [3]
+    assert [line["step"] for line in found["interrupted"]["reported"]] == [1]
+    (line,) = (root / "interrupted" / "ledger.jsonl").read_text().splitlines()
+    assert json.loads(line)["key"] == "s5"
 
 
 def test_training_goes_on_without_clipping(found):

@@ -75,6 +75,7 @@ def test_what_was_trained_so_far_must_not_change(folder, changed, key, old, new)
         {"training": {"steps": 20, "workers": 3, "log_every": 1, "checkpoint_every": 5, "keep_checkpoints": 7, "max_failures": 0}},
         {"training": {"clip_norm": 0.5, "schedule": "cosine", "warmup_steps": 7}},
         {"data": {"decode": "cluster", "decode_threads": 4, "tests": {}, "validation": ["emoji/validation"]}},
+        {"data": {"on_bad_sample": "skip", "max_bad_fraction": 0.2}},
         {"evaluation": {"untrained": False}, "ray": {"cpus": 8}},
     ],
 )

@@ -11,6 +11,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from raysys.data.bad import BadDataError
 from raysys.data.batches import Batch, BatchFinisher
 from raysys.data.builder import BatchBuilder, Share
 from raysys.data.encoding import TextForm
@@ -141,15 +142,39 @@ def test_the_error_of_one_worker_is_the_error_of_the_run(ray_session, root, buil
     assert job.checkpoints.all() == []
 
 
+class Refusing(Mortal):
+    """Meets bad data at step 1 on rank 1; notes how often."""
+
+    def forward(self, batch: Batch) -> dict[str, Tensor]:
+        if batch.step == 1 and dist.get_rank() == 1:
+            with self.mark.open("a") as file:
+                file.write("met\n")
+            raise BadDataError("000000.tar, sample 's': cut")
+        return super().forward(batch)
+
+
+def test_bad_data_is_not_tried_again(ray_session, root, builder, networks):
+    mark = root / "refused"
+    job = make_job(root / "refusing", builder, functools.partial(build_marked, Refusing, *networks, str(mark)), max_failures=2)
+    with pytest.raises(RunFailed, match=r"^000000\.tar, sample 's': cut$"):
+        fit(job, "refusing", time.perf_counter())
+    assert mark.read_text() == "met\n"
+
+
 def test_the_cause_is_not_what_the_others_saw_of_it():
     failures = {0: OSError("[gloo] Connection closed by peer [127.0.0.1]"), 1: OSError("disk full\n"), 2: OSError("disk full, too")}
     assert _cause(TrainingFailedError("", failures)) == "worker 1: disk full"
     assert _cause(TrainingFailedError("", {0: failures[0]})) == "worker 0: [gloo] Connection closed by peer [127.0.0.1]"
+    refused = TrainingFailedError("Training failed due to controller error", {})
+    refused.controller_failure = BadDataError("000000.tar, sample 's': cut")
+    assert _cause(refused) == "000000.tar, sample 's': cut"
     assert _cause(RuntimeError(" no worker started ")) == "no worker started"
 
 
 class TrainingFailedError(Exception):
-    """With what Ray's has: the workers' errors by rank."""
+    """With what Ray's has: the workers' errors by rank, or the controller's."""
+
+    controller_failure: Exception | None = None
 
     def __init__(self, message: str, worker_failures: dict[int, Exception]):
         super().__init__(message)

@@ -103,6 +103,7 @@ class Sources:
     fingerprint = "abc"
     policy = BadSamplePolicy()
     total = SAMPLES
+    manifests = ()
 
     def __len__(self) -> int:
         return SAMPLES
@@ -120,6 +121,6 @@ class Shares:
         payloads = []
         for share in shares:
             shown = rows(share.ids if len(share.ids) else np.zeros(1, np.int64), self.pictures)
-            header = {"share": share, "where": [], "replaced": [], "cut_captions": 0, **shown}
+            header = {"share": share, "members": [], "replaced": [], "cut_captions": 0, **shown}
             payloads.append(Payload(share.step, pickle.dumps(header), []))
         return payloads
