@@ -26,7 +26,7 @@ def ingest(
     batch_size: int = 64,
     rounds: int = 3,
     samples: int = 6000,
-    warm_up: int = 10_000,
+    warm_up: int = 12_000,
     cpus: int = 4,
 ) -> None:
     """Samples per second from tar to training batch at steady state, and CPU seconds per 1 000 samples.

@@ -59,7 +59,7 @@ class ImagePreprocessor:
     def __init__(self, settings: ImagePreprocessorSettings):
         self.settings = settings
 
-    def __call__(self, data: bytes, where: str = "") -> "Tensor":
+    def __call__(self, data: bytes, where: str = "", out: "Tensor | None" = None) -> "Tensor":
         """RGB uint8 [3, size, size].
 
         The format is recognised by content. EXIF orientation is applied, and ignored where EXIF is broken. Transparency
@@ -69,6 +69,7 @@ class ImagePreprocessor:
         Args:
             data: the encoded picture.
             where: what errors call it, such as shard, key and member.
+            out: where the result goes, such as a row of a batch; a new tensor if not given.
 
         Raises:
             ImageError: not a picture, cut, damaged, or of more than `max_pixels`.
@@ -76,7 +77,7 @@ class ImagePreprocessor:
         if not data:
             raise ImageError(where, "the picture has no bytes")
         decoded = self._decode_jpeg(data, where) if data[:3] == b"\xff\xd8\xff" else None
-        return self._fit(decoded or self._decode_any(data, where))
+        return self._fit(decoded or self._decode_any(data, where), out)
 
     def _check_size(self, width: int, height: int, where: str) -> None:
         if width * height > self.settings.max_pixels:
@@ -122,7 +123,7 @@ class ImagePreprocessor:
         except Exception as error:  # each of Pillow's decoders raises kinds of its own on damaged data
             raise ImageError(where, f"cannot be decoded ({' '.join(str(error).split()) or type(error).__name__})") from None
 
-    def _fit(self, decoded: _Decoded) -> "Tensor":
+    def _fit(self, decoded: _Decoded, out: "Tensor | None") -> "Tensor":
         import torch  # takes seconds, which those who only carry these settings about need not wait
         from torch.nn.functional import interpolate
 
@@ -139,10 +140,10 @@ class ImagePreprocessor:
         if target != list(pixels.shape[:2]):
             image = interpolate(image, size=target, mode="bilinear", antialias=True)
         top, left = (abs(length - size) // 2 for length in target)
+        square = torch.empty((3, size, size), dtype=torch.uint8) if out is None else out
         if crop:
-            return image[0, :, top : top + size, left : left + size].contiguous()
-        square = torch.full((3, size, size), 255, dtype=torch.uint8)
-        square[:, top : top + target[0], left : left + target[1]] = image[0]
+            return square.copy_(image[0, :, top : top + size, left : left + size])
+        square.fill_(255)[:, top : top + target[0], left : left + target[1]] = image[0]
         return square
 
 

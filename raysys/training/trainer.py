@@ -25,7 +25,6 @@ from raysys.training.progress import ProgressBoard, ProgressDisplay
 from raysys.training.resources import check_address, check_cpus, check_gpus, needed_cpus
 from raysys.training.settings import RaySettings, TrainingSettings
 
-
 HEALTH_CHECK = "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S"
 
 
