@@ -1,4 +1,4 @@
-# `make train` from a fresh clone gives a trained encoder and its report; `make test` runs all checks of behaviour.
+# From a fresh clone, `make train` gives a trained encoder and its report, and `make test` checks behaviour.
 PYTHON ?= python3
 DATA ?= real
 # More options for the training jobs, such as ARGS="--training.steps 30"
@@ -10,7 +10,7 @@ CONFIG := jobs/configs/$(DATA).yaml
 real := data/emoji data/tuxpaint
 shapes := data/shapes
 
-.PHONY: install data train test lint clean
+.PHONY: install data train test proofs lint clean
 .DELETE_ON_ERROR:
 
 install: .venv/installed
@@ -33,7 +33,11 @@ train: install data
 	$(BIN)/python jobs/globetrotter.py --config $(CONFIG) --evaluation.beside $(DATA)-without-transitive $(ARGS)
 
 test: install
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -m "not slow" --durations 10
+
+# Proofs that take long: thousands of damaged inputs, cuts at every byte, interrupted preparations.
+proofs: install
+	$(BIN)/python -m pytest -m slow
 
 lint: install
 	$(BIN)/ruff check .

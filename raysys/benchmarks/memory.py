@@ -51,16 +51,20 @@ class PeakMemory:
 
     def take(self) -> tuple[float, float]:
         """(object store, private memory) at their peaks since the last call, in bytes."""
+        self._look()
         with self._lock:
             peaks, self._store, self._resident = (self._store, self._resident), 0.0, 0.0
         return peaks
 
     def _watch(self) -> None:
-        total = ray.cluster_resources()["object_store_memory"]
         while not self._ended.wait(self._interval):
-            store, resident = total - ray.available_resources().get("object_store_memory", total), private_memory()
-            with self._lock:
-                self._store, self._resident = max(self._store, store), max(self._resident, resident)
+            self._look()
+
+    def _look(self) -> None:
+        total = ray.cluster_resources()["object_store_memory"]
+        store, resident = total - ray.available_resources().get("object_store_memory", total), private_memory()
+        with self._lock:
+            self._store, self._resident = max(self._store, store), max(self._resident, resident)
 
 
 def private_memory() -> float:

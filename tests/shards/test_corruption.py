@@ -60,6 +60,7 @@ def sound(tmp_path):
     return (tmp_path / "000000.tar").read_bytes(), manifest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_nothing_is_lost_silently(tmp_path, sound, group):
     data, before = sound

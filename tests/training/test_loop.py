@@ -128,7 +128,7 @@ def test_a_finished_run_has_nothing_to_do(found):
 
 def test_a_loss_that_is_not_finite_ends_the_run_and_names_step_term_and_samples(found):
     error = found["diverging"]["error"]
-    assert error.startswith("RunFailed: the loss is not finite at step 2")
+    assert error.startswith("CertainFailure: the loss is not finite at step 2")
     assert "image_caption = nan" in error
     assert "cloze = nan" not in error
     assert f"samples {plan().batch(2).tolist()} of rank 0" in error
