@@ -12,6 +12,7 @@ import json
 import os
 import secrets
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -54,6 +55,8 @@ def serve(folder: Path, identities: Mapping[str, Identity], port: int | None = N
     Raises:
         RuntimeError: the server did not start; with the end of its log.
     """
+    if port and not _all_free(port):
+        raise RuntimeError(f"port {port}, one of the three above it, or one of their partners 10 000 above is in use: give another --port")
     port = port or free_ports()
     endpoint = f"http://127.0.0.1:{port}"
     process = _start(folder, port, identities)
@@ -106,14 +109,19 @@ def _start(folder: Path, port: int, identities: Mapping[str, Identity]) -> subpr
 def free_ports() -> int:
     """The first of four neighbouring ports that are free, as their partners are."""
     for first in range(18000 + os.getpid() * 7 % 20000, 40000, PORTS):
-        with contextlib.ExitStack() as stack:
-            try:
-                for port in [*range(first, first + PORTS), *range(first + 10000, first + 10000 + PORTS)]:
-                    stack.enter_context(socket.socket()).bind(("127.0.0.1", port))
-            except OSError:
-                continue
+        if _all_free(first):
             return first
     raise RuntimeError("no free ports for the S3 server")
+
+
+def _all_free(first: int) -> bool:
+    with contextlib.ExitStack() as stack:
+        try:
+            for port in [*range(first, first + PORTS), *range(first + 10000, first + 10000 + PORTS)]:
+                stack.enter_context(socket.socket()).bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
 
 
 def _wait_healthy(process: subprocess.Popen, endpoint: str, log: Path) -> None:
@@ -144,6 +152,9 @@ def main() -> int:
     parser.add_argument("--port", type=int, default=18333, help="of S3; the three ports above are used too (default: 18333)")
     options = parser.parse_args()
     identity = _identity_of(options.folder)
+    # An end by SIGTERM is to take the server along, as Ctrl-C does.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with serve(options.folder.resolve(), {"owner": identity}, options.port) as endpoint:
             variables = {"AWS_ENDPOINT_URL": endpoint, "AWS_REGION": "us-east-1", **identity.environment}

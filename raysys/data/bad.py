@@ -100,6 +100,8 @@ def refuse(bad: list[BadSample], policy: BadSamplePolicy, samples: int) -> None:
     """
     if bad and not policy.tolerant:
         others = f", and {len(bad) - 1} more" if len(bad) > 1 else ""
-        raise UserError(f"{bad[0]}{others}; {_ADVICE}")
+        share = len(bad) / samples
+        more = f" (and data.max_bad_fraction to {share:.2g} or more)" if share > policy.max_bad_fraction else ""
+        raise UserError(f"{bad[0]}{others}; {_ADVICE}{more}")
     if bad:
         policy.check(len(bad), samples, str(bad[0]))

@@ -5,6 +5,7 @@ import functools
 import hashlib
 import itertools
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
@@ -80,6 +81,10 @@ class DataSettings(Settings):
         if "://" in folder or os.path.isabs(folder):
             return folder
         return join(self.folder if "://" in self.folder else os.path.abspath(self.folder), folder)
+
+
+_MEMBER = re.compile(r"\.([\w.]+): (.*)", re.DOTALL)
+"""How a manifest names the member at fault."""
 
 
 class Samples:
@@ -169,9 +174,10 @@ class Samples:
         found = []
         for manifest in self.manifests:
             found += [BadSample(manifest.folder, "", "", "shard", reason) for reason in manifest.damage]
-            found += [
-                BadSample(join(manifest.folder, fault.shard), fault.key, "", fault.cause, fault.reason) for fault in manifest.faults()
-            ]
+            for shard, key, cause, told in manifest.faults():
+                named = _MEMBER.match(told)
+                member, reason = named.groups() if named else ("", told)
+                found.append(BadSample(join(manifest.folder, shard), key, member, cause, reason))
         return found
 
     @property

@@ -44,6 +44,7 @@ def _train_and_score(run: Run, started: float, log: Log) -> None:
     with ThreadPoolExecutor(1) as background:  # Ray takes seconds to start, the tokenizer to be made
         making = background.submit(get_tokenizer, run)
         if unfinished:
+            log("starting Ray and the workers, which takes half a minute")
             start_ray(run.settings.ray, run.settings.training)
         tokenizer = making.result()
     if unfinished:

@@ -53,6 +53,23 @@ def gaps(names: list[str]) -> list[tuple[str, str]]:
     return found
 
 
+def incomplete(storage: Storage, folder: str, names: list[str]) -> list[tuple[str, str]]:
+    """(file, reason) of all that is wrong with a data set as a list of shards `names`: missing, unfinished and compressed ones."""
+    return [*missing_shards(storage, folder, names), *unfinished(storage, folder, names), *packed(storage, folder)]
+
+
+_PACKED = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")
+
+
+def packed(storage: Storage, folder: str) -> list[tuple[str, str]]:
+    """(file, reason) of compressed tars beside the shards: byte ranges cannot be read from them, and so nothing is read of them."""
+    base = join(folder) + "/"
+    names = [entry.uri[len(base) :] for entry in storage.list(folder)]
+    return [
+        (name, "it is compressed and no part of the data set: unpack it") for name in names if name.endswith(_PACKED) and "/" not in name
+    ]
+
+
 def unfinished(storage: Storage, folder: str, names: list[str]) -> list[tuple[str, str]]:
     """(shard, reason) of shards whose writer was stopped: img2dataset writes ``NNNNN_stats.json`` when a shard is done."""
     stats = {entry.uri.rpartition("/")[2].removesuffix("_stats.json") for entry in storage.list(folder, suffix="_stats.json")}
@@ -76,9 +93,9 @@ def list_shards(storage: Storage, folder: str) -> list[Entry]:
 
 def _no_shards(folder: str, entries: list[Entry]) -> str:
     names = [entry.uri[len(join(folder)) + 1 :] for entry in entries]
-    packed = [name for name in names if name.endswith((".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst"))]
-    if packed:
-        return f"{folder} has no .tar shards, but compressed ones ({packed[0]}): byte ranges cannot be read from them; unpack them first"
+    compressed = [name for name in names if name.endswith(_PACKED)]
+    if compressed:
+        return f"{folder} has no .tar shards, but compressed ones ({compressed[0]}): byte ranges cannot be read from those; unpack them"
     beneath = sorted({name.rpartition("/")[0] for name in names if name.endswith(".tar")})
     if beneath:
         return f"{folder} is not itself a folder of .tar shards; there are some in {', '.join(join(folder, name) for name in beneath[:5])}"

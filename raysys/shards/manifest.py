@@ -23,7 +23,7 @@ from raysys.settings import from_mapping
 from raysys.shards.build import all_damage, check_layout, index_shards, with_lost
 from raysys.shards.index import ShardIndex
 from raysys.shards.layout import OWN_FORM, Layout
-from raysys.shards.listing import find_datasets, list_shards, missing_shards, unfinished
+from raysys.shards.listing import find_datasets, incomplete, list_shards
 from raysys.shards.lookup import Lookup, single
 from raysys.shards.rows import SCHEMA
 from raysys.shards.sample import MANIFEST_NAME as NAME
@@ -241,9 +241,7 @@ def notes(manifest: Manifest, storage: Storage) -> list[str]:
     damaged = {reason.partition(", byte ")[0].rpartition("/")[2] for reason in manifest.damage}
     empty = manifest.shards.keys() - set(manifest.lookup.shard_names) - damaged
     messages = [f"{join(folder, name)}: the shard is whole but has no samples" for name in sorted(empty)]
-    messages += [
-        f"{join(folder, name)}: {reason}" for name, reason in [*missing_shards(storage, folder, names), *unfinished(storage, folder, names)]
-    ]
+    messages += [f"{join(folder, name)}: {reason}" for name, reason in incomplete(storage, folder, names)]
     messages += [f"{reason}: the rest of the shard is left out" for reason in manifest.damage]
     faults = manifest.faults()
     if faults:

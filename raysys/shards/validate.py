@@ -10,7 +10,7 @@ import PIL.Image
 
 from raysys.shards.index import Fault, ShardIndex, index_members, until_damage
 from raysys.shards.layout import OWN_FORM, Layout
-from raysys.shards.listing import list_shards, missing_shards, unfinished
+from raysys.shards.listing import incomplete, list_shards
 from raysys.shards.manifest import NAME, Manifest
 from raysys.shards.pictures import explain_image_error
 from raysys.shards.tar import Member, ShardError
@@ -36,7 +36,7 @@ def validate(storage: Storage, folder: str, layout: Layout | None = None) -> Ite
     sizes = {entry.uri.rpartition("/")[2]: entry.size for entry in entries}
     manifest = Manifest.load(storage, folder) if storage.exists(join(folder, NAME)) else None
     layout = layout or (manifest.layout if manifest else OWN_FORM)
-    for name, reason in [*missing_shards(storage, folder, list(sizes)), *unfinished(storage, folder, list(sizes))]:
+    for name, reason in incomplete(storage, folder, list(sizes)):
         yield Fault(name, 0, "", "", reason)
     if manifest:
         for name in manifest.shards.keys() - sizes.keys():

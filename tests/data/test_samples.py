@@ -55,7 +55,7 @@ def test_faulty_samples_are_refused_or_left_out_and_counted(tmp_path):
     unseen = [("s005.json", b'{"captions": {"de": ["Wort"]}}'), ("s005.png", b"not a picture")]
     (tmp_path / "000000.tar").write_bytes(tar(pairs(range(3)) + broken + unseen + pairs([6])))
     with pytest.raises(
-        UserError, match=r"000000\.tar, sample 's003': \.json: not valid json: .*, and 2 more; .* set data\.on_bad_sample to skip"
+        UserError, match=r"000000\.tar, sample 's003', member \.json: not valid json: .*, and 2 more; .* set data\.on_bad_sample to skip"
     ):
         load([str(tmp_path)])
     with pytest.raises(RunFailed, match=r"3 of 7 samples are bad, more than data\.max_bad_fraction 0\.4 allows; one of them: .*'s003'"):

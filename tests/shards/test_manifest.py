@@ -14,6 +14,7 @@ from raysys.shards.listing import gaps, missing_shards
 from raysys.shards.manifest import NAME, Manifest, find_datasets, load_or_build
 from raysys.shards.reader import read_samples, try_read_samples
 from raysys.shards.tar import ShardError
+from raysys.shards.validate import validate
 from raysys.shards.writer import write_shards
 from raysys.storage import Entry, Storage, join
 from tests.object_store import environment
@@ -367,3 +368,14 @@ def test_on_a_real_object_store(object_store):
     assert saved.fingerprint == unsaved.fingerprint
     found = read_samples(storage, Manifest.load(storage, folder), range(20))
     assert [sample.members["png"] for sample in found] == [picture(int(sample.key[1:])) for sample in found]
+
+
+def test_compressed_tars_beside_shards_are_told(tmp_path):
+    (tmp_path / "000000.tar").write_bytes(tar(pairs(range(2))))
+    (tmp_path / "000001.tar.gz").write_bytes(b"\x1f\x8b")
+    lines: list[str] = []
+    load_or_build(Storage(), str(tmp_path), lines.append)
+    assert any("000001.tar.gz: it is compressed and no part of the data set: unpack it" in line for line in lines)
+    assert [str(fault) for fault in validate(Storage(), str(tmp_path))] == [
+        "000001.tar.gz, byte 0: it is compressed and no part of the data set: unpack it"
+    ]

@@ -42,7 +42,7 @@ def _guarded(check: Callable[[str, Storage, str], Iterable[Finding]], node: str,
 
 
 def _identity(node: str, storage: Storage, remote: str) -> Iterator[Finding]:
-    yield Finding("ok", node, "storage", storage.describe(remote))
+    yield Finding("ok", node, "storage", f"settings name {storage.describe(remote)}")
     before = time.time()
     try:
         clock = storage.clock(remote)
