@@ -22,6 +22,7 @@ from raysys.errors import run_program
 def ingest(
     data: str | None = None,
     s3: str | None = None,
+    only: tuple[str, ...] = (),
     size: int = 224,
     batch_size: int = 64,
     rounds: int = 3,
@@ -34,6 +35,7 @@ def ingest(
     Args:
         data: Local folder of shards; made here if not given (2 000 JPEGs of 256–400 px).
         s3: s3:// folder into which the shards are copied, to read them from there too (endpoint and credentials from AWS_… variables).
+        only: Measure only the contenders whose names hold one of these words, beside webdataset with Pillow.
         size: Side of the pictures in pixels.
         batch_size: Samples in a batch.
         rounds: How often each contender is measured; they take turns.
@@ -72,7 +74,9 @@ def ingest(
             contenders["webdataset from S3, Pillow"] = webdataset_loader(signed_shards(s3), pillow, batch_size, encode)
             contenders["webdataset from S3, our decoder"] = webdataset_loader(signed_shards(s3), ours, batch_size, encode)
             contenders["raysys from S3"] = planned_pipeline(remote, tokenizer, size, batch_size, "trainer")
-        print(throughput_table(take_turns(contenders, rounds, warm_up, samples), "webdataset, DataLoader(2), Pillow"))
+        reference = next(iter(contenders))
+        chosen = {name: way for name, way in contenders.items() if name == reference or not only or any(word in name for word in only)}
+        print(throughput_table(take_turns(chosen, rounds, warm_up, samples), reference))
 
 
 def index(data: str | None = None, rounds: int = 3, processes: int = 2, cpus: int = 4) -> None:

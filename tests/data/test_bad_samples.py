@@ -144,7 +144,8 @@ def test_data_of_which_nothing_can_be_used_says_why(tmp_path):
     write_shards(
         (Sample("train", f"s{n}", b"no picture", "png", {"captions": one_language(n)}) for n in range(3)), str(tmp_path), 1, Storage()
     )
-    with pytest.raises(UserError, match=r"no sample that can be used in .*: 3 are bad, the first: .*000000\.tar, sample 's0', member .png: .*picture"):
+    message = r"no sample that can be used in .*: 3 are bad, the first: .*000000\.tar, sample 's0', member .png: .*picture"
+    with pytest.raises(UserError, match=message):
         opened(str(tmp_path))
 
 
