@@ -61,7 +61,7 @@ def cluster(ray_session) -> str:
 @pytest.fixture(scope="module")
 def stopped(folder, cluster, ray_session) -> tuple[int, str, str]:
     """Exit code and output of a run that got Ctrl-C after its first checkpoint; nothing of it goes on."""
-    command = [sys.executable, str(ROOT / "jobs/globetrotter.py"), "--config", str(folder / "tiny.yaml"), "--training.steps", "100000"]
+    command = [sys.executable, str(ROOT / "jobs/globetrotter.py"), "--config", str(folder / "tiny.yaml"), "--training.steps", "5000"]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(RAY_ADDRESS=cluster), start_new_session=True
     )
