@@ -116,8 +116,8 @@ def open_run(settings: GlobetrotterSettings, log: Log = print) -> Run:
     data, training, storage = settings.data, settings.training, folder.storage
     samples = data.load(data.train, data.languages, storage, log)
     if samples.left_out:
-        silent = samples.left_out - len(samples.bad)
-        log(f"left out: {len(samples.bad)} bad samples, {silent} without a caption in the languages in use")
+        bad = sum(bool(one.key) for one in samples.bad)  # a shard damaged as a whole is no sample
+        log(f"left out: {bad} bad samples, {samples.left_out - bad} without a caption in the languages in use")
     settings = with_data(settings, languages=samples.languages)
     weights = settings.objective.weights
     if weights.transitive or weights.image or weights.image_caption:

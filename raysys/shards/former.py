@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from raysys.shards.reader import image_extension, split_name
+from raysys.shards.layout import OWN_FORM
+from raysys.shards.reader import split_name
 from raysys.shards.tar import ShardError, iterate_members
 
 
@@ -40,7 +41,7 @@ class FormerShard(Mapping[str, FormerSample]):
 
     def __getitem__(self, key: str) -> FormerSample:
         places = self._places[key]
-        extension = image_extension(list(places)) or ""
+        extension = OWN_FORM.image_extension(list(places)) or ""
         image = self._read(places[extension]) if extension else None
         return FormerSample(image, extension, json.loads(self._read(places["json"])))
 

@@ -17,7 +17,7 @@ from raysys.storage import Storage, StorageError, is_remote, join
 if TYPE_CHECKING:
     from raysys.shards.manifest import Manifest
 
-__all__ = ["Member", "RawSample", "ShardError", "image_extension", "iterate_members", "read_samples", "split_name", "try_read_samples"]
+__all__ = ["Member", "RawSample", "ShardError", "iterate_members", "read_samples", "split_name", "try_read_samples"]
 
 KNOWN_EXTENSIONS = frozenset([*IMAGE_EXTENSIONS, "json", "txt", "caption", "cls", "npz", "npy", "rois.npz"])
 """Extensions, in lower case, that end the key of a sample; the longest that fits counts."""
@@ -70,11 +70,6 @@ def split_name(name: str, more: Sequence[str] = ()) -> tuple[str, str] | None:
 
 def _is_note(part: str) -> bool:
     return part == "__MACOSX" or (len(part) > 4 and part[:2] == part[-2:] == "__")
-
-
-def image_extension(extensions: Sequence[str]) -> str | None:
-    """The extension under which a sample's image lies: the first one that is an image's; None in a text-only sample."""
-    return next((extension for extension in extensions if extension in IMAGE_EXTENSIONS), None)
 
 
 def read_samples(storage: Storage, manifest: "Manifest", ids: Sequence[int] | np.ndarray) -> list[RawSample]:

@@ -9,8 +9,9 @@ import pytest
 
 from raysys.errors import UserError
 from raysys.shards import reader
+from raysys.shards.layout import OWN_FORM
 from raysys.shards.manifest import Manifest
-from raysys.shards.reader import RawSample, image_extension, read_samples, split_name, try_read_samples
+from raysys.shards.reader import RawSample, read_samples, split_name, try_read_samples
 from raysys.shards.sample import SampleError
 from raysys.shards.writer import write_shards
 from raysys.storage import Storage
@@ -58,8 +59,8 @@ def test_extensions_of_a_layout_are_known(name, more, expected):
 
 
 def test_image_extension():
-    assert image_extension(["json", "webp", "png"]) == "webp"
-    assert image_extension(["json"]) is None
+    assert OWN_FORM.image_extension(["json", "webp", "png"]) == "webp"
+    assert OWN_FORM.image_extension(["json"]) is None
 
 
 class CountingStorage(Storage):
