@@ -44,13 +44,14 @@ class Identity:
 
 
 @contextlib.contextmanager
-def serve(folder: Path, identities: Mapping[str, Identity], port: int | None = None) -> Iterator[str]:
+def serve(folder: Path, identities: Mapping[str, Identity], port: int | None = None, patience: float = 20.0) -> Iterator[str]:
     """Run a server that keeps its data in `folder` for as long as the block lasts; yields the endpoint's URL. The bucket is there.
 
     Args:
         folder: made if it is missing.
         identities: name → who; the first must be allowed everything.
         port: of S3, with the three above it and their partners free; any free ones if not given.
+        patience: seconds that the server is given to end in order, which takes it most of them.
 
     Raises:
         RuntimeError: the server did not start; with the end of its log.
@@ -76,7 +77,7 @@ def serve(folder: Path, identities: Mapping[str, Identity], port: int | None = N
     finally:
         process.terminate()
         try:
-            process.wait(20)
+            process.wait(patience)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

@@ -3,7 +3,11 @@
 python jobs/benchmark.py ingest            # tar → training batch, beside webdataset + DataLoader; --s3 s3://…: from object storage too
 python jobs/benchmark.py index             # indexing, beside reading every byte once
 python jobs/benchmark.py memory            # peak memory on data sets of growing size
-python jobs/benchmark.py step              # a training step on the engine, beside a plain PyTorch loop
+python jobs/benchmark.py step              # a training step on the engine, beside plain PyTorch, on 1 and 2 workers
+python jobs/benchmark.py checkpoints       # what checkpoints cost beside training, to disk or s3://
+python jobs/benchmark.py gpu               # training on a GPU: samples per second, share of its peak, largest batch
+python jobs/benchmark.py scaling           # bytes sent and memory taken by 1, 2 and 4 workers, beside the formulas of docs/scaling.md
+python jobs/benchmark.py accumulation      # memory by global batch, in micro-batches of one size and undivided
 """
 
 import contextlib
@@ -13,10 +17,11 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import tyro
 
-from raysys.errors import run_program
+from raysys.errors import UserError, run_program
 
 
 def ingest(
@@ -134,35 +139,99 @@ def _photos(data: str | None, cpus: int) -> Iterator[str]:
         ray.shutdown()
 
 
-def step(steps: int = 40, size: int = 64, batch_size: int = 64, threads: int = 1) -> None:
-    """Seconds per training step on the DeepSpeed engine (ZeRO 0 and 1, one worker), beside a plain PyTorch loop.
+def step(workers: tuple[int, ...] = (1, 2), steps: int = 40, size: int = 64, batch_size: int = 64) -> None:
+    """Seconds per training step on the DeepSpeed engine (ZeRO 0, 1), beside plain PyTorch (DistributedDataParallel on several workers).
 
     Args:
+        workers: Numbers of workers, processes with one thread each.
         steps: Steps each contender makes; they take turns.
         size: Side of the pictures in pixels.
-        batch_size: Samples in a batch.
-        threads: Threads of torch.
+        batch_size: Samples of each worker.
+    """
+    from raysys.benchmarks.ours import PLAIN, race_steps
+    from raysys.benchmarks.processes import run_processes
+    from raysys.benchmarks.step import greatest_difference, step_table
+
+    for count in workers:
+        results = run_processes(race_steps, count, count, steps, size, count * batch_size)[0]
+        print(f"workers: {count}\n{step_table(results, PLAIN)}")
+        print(f"greatest relative difference of a loss from the plain loop's: {greatest_difference(results, PLAIN):.1e}")
+
+
+def checkpoints(
+    to: str | None = None, workers: int = 2, rounds: int = 5, size: int = 64, batch_size: int = 64, zero_stage: Literal[0, 1, 2, 3] = 1
+) -> None:
+    """Seconds that a checkpoint takes from training, and the share of it at one checkpoint a minute.
+
+    Args:
+        to: Folder to write to, local or s3://; a temporary one if not given.
+        workers: Processes with one thread each.
+        rounds: Checkpoints; the first one is not counted.
+        size: Side of the pictures in pixels.
+        batch_size: Samples of each worker.
+        zero_stage: DeepSpeed ZeRO.
+    """
+    import statistics
+
+    from raysys.benchmarks.checkpointing import cost_of_checkpoints
+    from raysys.benchmarks.processes import run_processes
+
+    with tempfile.TemporaryDirectory(prefix="raysys-benchmark-") as scratch:
+        arguments = (workers, to or scratch, rounds + 1, size, batch_size, zero_stage)
+        costs = run_processes(cost_of_checkpoints, workers, *arguments)[0][1:]
+    print(f"checkpoint of {costs[0].size / 1e6:.0f} MB by {workers} workers; a step takes {costs[0].step:.3f} s")
+    for name in ("blocked", "slowed", "written"):
+        values = [getattr(cost, name) for cost in costs]
+        print(f"{name:8} {statistics.median(values):7.3f} s ({min(values):.3f} to {max(values):.3f})")
+    print(f"at one checkpoint a minute: {100 * statistics.median(cost.of_a_minute for cost in costs):.1f} % of training time")
+
+
+def gpu(size: Literal["full", "tiny"] = "full", minutes: float = 7.0, steps: int = 20, compiled: bool = True) -> None:
+    """Training in bfloat16 on one GPU: samples per second, share of its peak, largest exact batch, with and without compilation.
+
+    Args:
+        size: full: a ResNet-18 and a ViT-B/16, each beside a text transformer; tiny: to see on a CPU that it runs.
+        minutes: After so many no further measurement begins.
+        steps: Steps that are timed in each.
+        compiled: Also with torch.compile; for a CPU it takes minutes.
     """
     import torch
 
-    from raysys.benchmarks.ours import alone, engine_step, random_batches, small_system
-    from raysys.benchmarks.step import greatest_difference, plain_step, step_table, time_steps
+    from raysys.benchmarks.gpu import measure_gpu
 
-    torch.set_num_threads(threads)
-    with alone():
-        contenders = {
-            "plain PyTorch": plain_step(small_system()),
-            "engine, ZeRO 0": engine_step(small_system(), 0, batch_size),
-            "engine, ZeRO 1": engine_step(small_system(), 1, batch_size),
-        }
-        results = time_steps(contenders, random_batches(steps, size, batch_size))
-    print(step_table(results, "plain PyTorch"))
-    print(f"greatest relative difference of a loss from the plain loop's: {greatest_difference(results, 'plain PyTorch'):.1e}")
+    if size == "full" and not torch.cuda.is_available():
+        raise UserError("there is no GPU here; --size tiny runs the same on a CPU, to see that it works")
+    print(measure_gpu(size, minutes, steps, compiled))
+
+
+def scaling(workers: tuple[int, ...] = (1, 2, 4), global_batch: int = 32, micro_batch: int = 4) -> None:
+    """What a training step sends and takes in each ZeRO stage, predicted and counted.
+
+    Args:
+        workers: Numbers of workers, processes with one thread each.
+        global_batch: Samples per step of all workers.
+        micro_batch: Samples of a forward pass where gradients are cached.
+    """
+    from raysys.benchmarks.scaling import compare, scaling_table, usual_cases
+
+    print(scaling_table([one for count in workers for one in compare(usual_cases(global_batch, micro_batch), count)]))
+
+
+def accumulation(global_batches: tuple[int, ...] = (64, 128, 256, 512, 1024), micro_batch: int = 16) -> None:
+    """Peak memory of a training step by global batch.
+
+    Args:
+        global_batches: Samples per step, of one worker.
+        micro_batch: Samples of a forward pass where gradients are cached.
+    """
+    from raysys.benchmarks.scaling import peaks, peaks_table
+
+    print(peaks_table(global_batches, micro_batch, peaks(global_batches, micro_batch)))
 
 
 def main() -> None:
     tyro.extras.subcommand_cli_from_dict(
-        {"ingest": ingest, "index": index, "memory": memory, "step": step},
+        {one.__name__: one for one in (ingest, index, memory, step, checkpoints, gpu, scaling, accumulation)},
         prog="benchmark.py",
         description="Measure this project beside what one would use instead.",
         args=sys.argv[1:],

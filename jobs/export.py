@@ -1,8 +1,10 @@
-"""Export what a run has trained as a folder that loads with transformers alone.
+"""Export what a run has trained, for raysys and for others: transformers, sentence-transformers, ONNX.
 
     python jobs/export.py --run runs/shapes --out exported/shapes
+    python jobs/export.py --run runs/shapes --out exported/shapes --formats sentence-transformers onnx
 
-`--step` chooses the checkpoint: a number of steps, `best` (by the validation data) or `latest`.
+`--step` chooses the checkpoint: a number of steps, `best` (by the validation data) or `latest`. Each format is loaded again and compared
+with the trained encoder before anything is stored. The model card, `README.md`, shows how each is used.
 """
 
 import sys
@@ -22,6 +24,8 @@ class ExportSettings(Settings):
     """Folder to write, local or s3://."""
     step: int | Literal["best", "latest"] = "best"
     """Which checkpoint: after so many steps, the best one or the latest."""
+    formats: tuple[Literal["transformers", "sentence-transformers", "onnx", "all"], ...] = ("transformers",)
+    """What to write: folders for transformers (always there), and beside them one for sentence-transformers and one of ONNX graphs."""
     storage: StorageSettings = StorageSettings()
     """How to reach object storage."""
 
@@ -29,13 +33,14 @@ class ExportSettings(Settings):
 def main() -> None:
     settings = from_command_line(ExportSettings, sys.argv[1:], "export.py", "Export what a run has trained.")
 
-    from raysys.runs.export import export
+    from raysys.runs.export import FORMATS, export
     from raysys.runs.networks import saved_tokenizer
     from raysys.runs.run import load_run
 
     run = load_run(settings.run, settings.storage)
     run.checkpoint(settings.step)  # says what to do where there is none
-    export(run, saved_tokenizer(run), to=settings.out, which=settings.step)
+    formats = FORMATS if "all" in settings.formats else settings.formats
+    export(run, saved_tokenizer(run), to=settings.out, which=settings.step, formats=formats)
     print(f'try it: python jobs/embed.py --run {settings.out} --text "a sentence" "another sentence"')
 
 

@@ -2,7 +2,7 @@
 
     python jobs/globetrotter.py --config jobs/configs/shapes.yaml --training.steps 200
 
-A run of the same name that exists is resumed. `--dry-run` prints the settings and the plan, and stops.
+A run of the same name that exists is resumed. `--dry-run` prints the settings, the plan and what it will take, and stops.
 """
 
 import sys
@@ -22,13 +22,18 @@ def main() -> None:
     started = time.perf_counter() - (time.time() - psutil.Process().create_time())
     arguments = [argument for argument in sys.argv[1:] if argument != "--dry-run"]
     settings = from_command_line(
-        GlobetrotterSettings, arguments, "globetrotter.py", "Train Globetrotter; --dry-run prints settings and plan, and stops."
+        GlobetrotterSettings,
+        arguments,
+        "globetrotter.py",
+        "Train Globetrotter; --dry-run prints settings, plan and needs, and stops.",
     )
     check_paths(settings)
     run = open_run(settings)
     check_evaluation(run)
     if "--dry-run" in sys.argv:
-        print(dumps(run.settings) + "\n".join(describe(run)))
+        from raysys.runs.estimate_table import estimate_run
+
+        print(dumps(run.settings) + "\n".join([*describe(run), *estimate_run(run)]))
         return
 
     from raysys.runs.train import train_run

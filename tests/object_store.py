@@ -46,5 +46,5 @@ def environment(**values: str) -> Iterator[None]:
 def object_store(tmp_path_factory) -> Iterator[ObjectStoreServer]:
     """A running S3 server with an empty bucket; its address is set in the environment, as its owner's credentials are."""
     folder = tmp_path_factory.mktemp("object-store")
-    with serve(folder, {"owner": OWNER, "reader": READER}) as endpoint, environment(AWS_ENDPOINT_URL=endpoint):
+    with serve(folder, {"owner": OWNER, "reader": READER}, patience=0) as endpoint, environment(AWS_ENDPOINT_URL=endpoint):
         yield ObjectStoreServer(endpoint, f"s3://{BUCKET}", OWNER, READER)

@@ -1,38 +1,39 @@
 """This project's own contenders: the planned pipeline, and the training step on the DeepSpeed engine."""
 
 import contextlib
-import os
-import tempfile
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import torch
-import torch.distributed
 from torch import Tensor
 
 from raysys.benchmarks.measure import Contender
-from raysys.benchmarks.step import TrainingStep
+from raysys.benchmarks.step import Step, StepTimes, plain_step, time_steps
 from raysys.data.batches import Batch, BatchFinisher
 from raysys.data.builder import BatchBuilder
 from raysys.data.encoding import TextForm
 from raysys.data.images import ImagePreprocessorSettings
 from raysys.data.pipeline import iterate_batches, planned_dataset
-from raysys.data.plan import Plan
+from raysys.data.plan import Plan, slice_bounds
 from raysys.data.samples import Samples
 from raysys.data.tokenizer import encode, train_tokenizer
 from raysys.models.images import ImageModelSettings
 from raysys.models.text import TextModelSettings
 from raysys.runs.build import training_captions
 from raysys.systems.globetrotter import Globetrotter, ModelSettings, ObjectiveSettings
-from raysys.training.engine import make_engine
+from raysys.training.engine import make_engine, set_learning_rate
 from raysys.training.loop import prefetch
+from raysys.training.phases import Phases
 from raysys.training.settings import TrainingSettings
+from raysys.training.step import TrainingStep
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 _EPOCHS = 200  # more than any round of a benchmark takes
 _MAX_TOKENS = 50
+_STEPS = 1000  # of training, more than any race has
+PLAIN = "plain PyTorch"
 
 
 def small_tokenizer(samples: Samples) -> "PreTrainedTokenizerFast":
@@ -109,27 +110,49 @@ def random_batches(steps: int, size: int, batch_size: int, vocabulary_size: int 
         )
 
 
-@contextlib.contextmanager
-def alone() -> Iterator[None]:
-    """A process group of this process alone, which DeepSpeed wants."""
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ.setdefault("LOCAL_RANK", "0")
-        torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=0, world_size=1)
-        try:
-            yield
-        finally:
-            torch.distributed.destroy_process_group()
+def engine_step(engine: Any, settings: TrainingSettings, rank: int = 0, workers: int = 1) -> Step:
+    """The step of the training loop, on this worker's shares of global batches.
 
-
-def engine_step(system: Globetrotter, zero_stage: Literal[0, 1, 2, 3], batch_size: int) -> TrainingStep:
-    """The step of the training loop on a DeepSpeed engine of one worker."""
-    settings = TrainingSettings(zero_stage=zero_stage, global_batch=batch_size, workers=1)
-    engine: Any = make_engine(system, settings, workers=1, total_steps=1000)
+    Args:
+        engine: in training mode, from `make_engine` with `settings`.
+        settings: of the training.
+        rank: of this worker.
+        workers: how many there are.
+    """
+    plan = Plan(_STEPS * settings.global_batch, settings.global_batch, seed=0, micro_batches=settings.micro_batches)
+    # The samples behind the plan are only asked for when a loss is not finite.
+    take_step = TrainingStep(engine, settings, plan, cast("Samples", None), rank, workers, Phases(engine.device))
 
     def step(batch: Batch) -> float:
-        loss = engine.module.total(engine.module.losses(engine(batch)))
-        engine.backward(loss)
-        engine.step()
-        return loss.item()
+        set_learning_rate(engine, settings, _STEPS, batch.step)
+        return take_step(batch).loss
 
     return step
+
+
+def race_steps(rank: int, workers: int, steps: int, size: int, global_batch: int) -> dict[str, StepTimes]:
+    """Plain PyTorch, with DistributedDataParallel where there are several workers, and the engine without ZeRO and with ZeRO 1.
+
+    They train equal networks on equal batches, in turns; called by every worker of a group of processes.
+
+    Args:
+        rank: of this worker.
+        workers: processes of the group.
+        steps: of each contender.
+        size: of the pictures, pixels.
+        global_batch: samples per step of all workers.
+    """
+    bounds = slice_bounds(global_batch, workers)
+    batches = (batch.rows(bounds[rank], bounds[rank + 1]) for batch in random_batches(steps, size, global_batch))
+    contenders = {PLAIN: plain_step(repeatable(small_system()), workers=workers)}
+    for stage in (0, 1):
+        settings = TrainingSettings.model_validate({"zero_stage": stage, "global_batch": global_batch, "workers": workers})
+        engine = make_engine(repeatable(small_system()), settings, workers)
+        contenders[f"engine, ZeRO {stage}"] = engine_step(engine, settings, rank, workers)
+    return time_steps(contenders, batches)
+
+
+def repeatable(system: Globetrotter) -> Globetrotter:
+    """`system` with the same random numbers in its forward pass on a batch, whoever trains it."""
+    system.register_forward_pre_hook(lambda module, inputs: torch.manual_seed(inputs[0].step) and None)
+    return system

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 
 from raysys.benchmarks.measure import ratio
+from raysys.training.gather import gather_rows
 
-TrainingStep = Callable[[Any], float]
+Step = Callable[[Any], float]
 """One whole training step on a batch, forward to update; returns its loss."""
 
 
@@ -24,23 +26,32 @@ class System(Protocol):
     def total(self, terms: dict[str, Tensor]) -> Tensor: ...
 
 
-def plain_step(system: System, learning_rate: float = 1e-4, clip: float = 1.0, precision: torch.dtype = torch.float32) -> TrainingStep:
-    """The loop a user would write: forward, backward, clip, AdamW.
+def plain_step(
+    system: System, learning_rate: float = 1e-4, clip: float = 1.0, precision: torch.dtype = torch.float32, workers: int = 1
+) -> Step:
+    """The loop a user would write: forward, backward, clip, AdamW; with several workers, DistributedDataParallel as it comes.
+
+    The loss is over the batches of all workers, gathered as the training loop does it: that is not what is compared here.
 
     Args:
         system: an ``nn.Module``, on its device and in training mode.
         learning_rate: AdamW's, constant.
         clip: greatest norm of the gradient.
         precision: `torch.bfloat16` or `torch.float16` run forward under autocast.
+        workers: processes of the group, each of which makes this step on as many rows.
     """
     assert isinstance(system, nn.Module)
+    network = nn.parallel.DistributedDataParallel(system) if workers > 1 else system
     parameters = [parameter for parameter in system.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(parameters, lr=learning_rate)
     device = parameters[0].device.type
 
     def step(batch: Any) -> float:
         with torch.autocast(device, dtype=precision, enabled=precision != torch.float32):
-            loss = system.total(system.losses(system(batch)))
+            vectors = network(batch)
+            if workers > 1:
+                vectors = {name: gather_rows(rows, [len(rows)] * workers) for name, rows in vectors.items()}
+            loss = system.total(system.losses(vectors))
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         nn.utils.clip_grad_norm_(parameters, clip)
@@ -63,7 +74,7 @@ class StepTimes:
         return statistics.median(self.seconds)
 
 
-def time_steps(contenders: Mapping[str, TrainingStep], batches: Iterable[Any], warm_up: int = 3, seed: int = 0) -> dict[str, StepTimes]:
+def time_steps(contenders: Mapping[str, Step], batches: Iterable[Any], warm_up: int = 3, seed: int = 0) -> dict[str, StepTimes]:
     """Give every contender every batch, in turns, and time each step.
 
     Random numbers (dropout, views) are seeded alike before each step, so that contenders that train the same network from the same
@@ -81,19 +92,22 @@ def time_steps(contenders: Mapping[str, TrainingStep], batches: Iterable[Any], w
         shift = number % len(names)
         for name in names[shift:] + names[:shift]:
             torch.manual_seed(seed + number)
-            _wait_for_device()
+            _wait()
             start = time.perf_counter()
             loss = contenders[name](batch)
-            _wait_for_device()
+            _wait()
             if number >= warm_up:
                 results[name].seconds.append(time.perf_counter() - start)
                 results[name].losses.append(loss)
     return results
 
 
-def _wait_for_device() -> None:
+def _wait() -> None:
+    """For the device and the other workers."""
     if torch.cuda.is_available():
         torch.cuda.synchronize()
+    if dist.is_initialized() and dist.get_world_size() > 1:
+        dist.barrier()
 
 
 def greatest_difference(results: Mapping[str, StepTimes], reference: str) -> float:

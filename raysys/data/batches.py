@@ -8,7 +8,7 @@ the pictures and makes tensors. With ``data.decode: cluster`` the pictures are d
 import pickle
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -54,9 +54,29 @@ class Batch:
 
     def to(self, device: torch.device) -> "Batch":
         """The batch with all its tensors on `device`."""
-        values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
-        moved: dict[str, Any] = {name: value.to(device) if isinstance(value, Tensor) else value for name, value in values.items()}
-        return Batch(**moved)
+        moved: dict[str, Any] = {name: value.to(device, non_blocking=True) for name, value in self.tensors().items()}
+        return replace(self, **moved)
+
+    def pinned(self) -> "Batch":
+        """The batch in memory from which a GPU copies by itself."""
+        return replace(self, **{name: value.pin_memory() for name, value in self.tensors().items()})  # type: ignore[arg-type]
+
+    def rows(self, start: int, stop: int) -> "Batch":
+        """The rows from `start` to `stop` as a batch of its own, its captions as long as the longest of them.
+
+        No rows give one row of padding, and the count 0.
+        """
+        chosen = slice(start, stop) if stop > start else slice(0, 1)
+        parts: dict[str, Any] = {name: value[chosen] for name, value in self.tensors().items()}
+        longest = int(parts["attention_mask"].sum(dim=1).max())
+        for name in ("input_ids", "attention_mask", "masked_ids", "labels"):
+            parts[name] = parts[name][:, :longest]
+        return replace(self, **parts, count=stop - start)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All tensors by name; each has a row per sample."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in values.items() if isinstance(value, Tensor)}
 
 
 _TAKEN = 8  # pictures

@@ -6,6 +6,7 @@ worker j mod W. The layout is made in :meth:`PlannedData.configure`, which Ray T
 workers whenever a worker group starts.
 """
 
+import functools
 import os
 import pickle
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +16,8 @@ import numpy as np
 import pyarrow as pa
 import ray
 import ray.data
+from ray.data.block import BlockMetadata
+from ray.data.datasource import ReadTask
 from ray.train import DataConfig
 
 from raysys.data.builder import BatchBuilder, Payload, Share
@@ -23,6 +26,7 @@ from raysys.errors import RunFailed, UserError
 
 DATASET = "train"
 Item = TypeVar("Item")
+_FREE_READERS = 1  # reading tasks for each worker where they ask for no CPU
 _NO_STEP = -1  # row that only makes a block as long as the others
 _FAULT = -2  # row whose header is an error: through Ray Data it would reach the training worker as pages of text
 
@@ -35,10 +39,13 @@ class PlannedData(DataConfig):
         builder: makes a worker's share of a batch.
         last_step: where training ends.
         first_step: called at every start of the worker group; the step that training resumes at.
+        reader_cpus: CPUs that a reading task asks for. 0 where the number of workers follows the cluster: Ray Train then takes every CPU
+            for workers, and tasks that ask for one would wait for ever.
     """
 
-    def __init__(self, plan: Plan, builder: BatchBuilder, last_step: int, first_step: Callable[[], int]):
+    def __init__(self, plan: Plan, builder: BatchBuilder, last_step: int, first_step: Callable[[], int], reader_cpus: int = 1):
         super().__init__()
+        self.reader_cpus = reader_cpus
         self.plan = plan
         self.builder = builder
         self.last_step = last_step
@@ -50,11 +57,15 @@ class PlannedData(DataConfig):
         first_step = self.first_step()
         if first_step >= self.last_step:
             return [{} for _ in range(world_size)]
-        dataset = planned_dataset(self.plan, self.builder, first_step, self.last_step, world_size)
+        # The workers have their CPUs by now: where they left none, a task that asks for one would wait for ever.
+        cpus = self.reader_cpus if ray.available_resources().get("CPU", 0) >= self.reader_cpus else 0
+        dataset = planned_dataset(self.plan, self.builder, first_step, self.last_step, world_size, cpus)
         return [{DATASET: iterator} for iterator in dataset.streaming_split(world_size, equal=False)]
 
 
-def planned_dataset(plan: Plan, builder: BatchBuilder, first_step: int, last_step: int, workers: int) -> ray.data.Dataset:
+def planned_dataset(
+    plan: Plan, builder: BatchBuilder, first_step: int, last_step: int, workers: int, reader_cpus: int = 1
+) -> ray.data.Dataset:
     """The Ray data set of steps `first_step` … `last_step` − 1 for `workers` workers.
 
     A block holds the steps of one window for one worker, windows in order and, within a window, workers in order. Columns are
@@ -64,21 +75,42 @@ def planned_dataset(plan: Plan, builder: BatchBuilder, first_step: int, last_ste
     blocks = (last_window - first_window + 1) * workers
     shared = ray.put(builder)
 
-    def read_block(units: dict[str, np.ndarray]) -> pa.Table:
+    def read_block(number: int) -> list[pa.Table]:
         os.environ["TOKENIZERS_PARALLELISM"] = "false"  # a task has one CPU
-        window, rank = divmod(int(units["id"][0]) // plan.window_steps, workers)
+        window, rank = divmod(number, workers)
         steps = [step for step in plan.steps_of(first_window + window) if first_step <= step < last_step]
         try:
             payloads = _kept(shared)([Share(step, plan.epoch_of(step), plan.slice(step, rank, workers)) for step in steps])
         except (RunFailed, UserError) as error:
             payloads = [Payload(_FAULT, pickle.dumps(error), ())] * len(steps)
-        return to_table(payloads + [Payload(_NO_STEP, b"", ())] * (plan.window_steps - len(steps)))
+        return [to_table(payloads + [Payload(_NO_STEP, b"", ())] * (plan.window_steps - len(steps)))]
 
-    dataset = ray.data.range(blocks * plan.window_steps, override_num_blocks=blocks).map_batches(read_block, batch_size=None)
+    dataset = ray.data.read_datasource(
+        _Blocks(read_block, blocks, plan.window_steps),
+        override_num_blocks=blocks,
+        num_cpus=reader_cpus,
+        concurrency=None if reader_cpus else _FREE_READERS * workers,
+    )
     dataset.context.execution_options.preserve_order = True
     # A task's output must stay one block, or the blocks would no longer be dealt out one to a worker.
     dataset.context.target_max_block_size = 2**40
     return dataset
+
+
+class _Blocks(ray.data.Datasource):
+    """Blocks by their numbers, one for each reading task."""
+
+    def __init__(self, read: Callable[[int], list[pa.Table]], blocks: int, rows: int):
+        super().__init__()
+        self.read, self.blocks, self.rows = read, blocks, rows
+
+    def estimate_inmemory_data_size(self) -> None:
+        """Not known before it is read."""
+
+    def get_read_tasks(self, parallelism: int, per_task_row_limit: int | None = None, data_context: Any = None) -> list[ReadTask]:
+        """A task for each block."""
+        facts = BlockMetadata(num_rows=self.rows, size_bytes=None, input_files=None, exec_stats=None)
+        return [ReadTask(functools.partial(self.read, number), facts) for number in range(self.blocks)]
 
 
 _builders: dict[ray.ObjectRef, BatchBuilder] = {}

@@ -3,7 +3,7 @@
 The order of training is a pure function of (number of samples, seed, epoch, global batch size, layout), never of the
 number of workers, of timing or of failures::
 
-    step k  →  the ids of global batch k  →  worker r of W takes slice r
+    step k  →  the ids of global batch k  →  micro-batches, always the same  →  worker r of W takes the r-th part of them
 
 An epoch is shuffled on two levels, so that storage is read in long ranges and yet neighbours are mixed:
 
@@ -35,6 +35,7 @@ class Plan:
         window_steps: steps whose samples are mixed with one another; also what one reading task fetches.
         last_batch: `drop` leaves out the samples that do not fill a batch at the end of an epoch (other ones in each
             epoch), `keep` makes a smaller batch of them.
+        micro_batches: parts that each global batch is divided into, whatever the number of workers; None: one for each worker.
 
     Raises:
         UserError: no samples, or `drop` with fewer samples than one batch.
@@ -48,6 +49,7 @@ class Plan:
         run_length: int = 64,
         window_steps: int = 16,
         last_batch: Literal["drop", "keep"] = "drop",
+        micro_batches: int | None = None,
     ):
         if samples < 1:
             raise UserError("the data set has no samples: nothing can be planned")
@@ -62,6 +64,7 @@ class Plan:
         self.run_length = min(run_length, samples)
         self.window_steps = window_steps
         self.last_batch = last_batch
+        self.micro_batches = micro_batches
         self.steps_per_epoch = -(-samples // global_batch) if last_batch == "keep" else samples // global_batch
         self.windows_per_epoch = -(-self.steps_per_epoch // window_steps)
 
@@ -106,13 +109,27 @@ class Plan:
         return (run * self.run_length + offset + shift) % self.samples
 
     def slice(self, step: int, rank: int, workers: int) -> np.ndarray:
-        """The ids that worker `rank` of `workers` takes of global batch `step`; slices differ by at most one in length.
+        """The ids that worker `rank` of `workers` takes of global batch `step`: its micro-batches, one after the other.
 
         Ids are ascending, and so the samples of one run mostly meet in one worker's read.
         """
         ids = self.batch(step)
-        bounds = slice_bounds(len(ids), workers)
-        return ids[bounds[rank] : bounds[rank + 1]]
+        bounds = slice_bounds(len(ids), self._parts(workers))
+        first, last = self.micro_batch_range(rank, workers)
+        return ids[bounds[first] : bounds[last]]
+
+    def micro_batch_range(self, rank: int, workers: int) -> tuple[int, int]:
+        """Number of the first micro-batch of worker `rank` of `workers`, and of the first one that is not its own any more."""
+        bounds = slice_bounds(self._parts(workers), workers)
+        return bounds[rank], bounds[rank + 1]
+
+    def micro_batch_sizes(self, size: int, workers: int) -> list[list[int]]:
+        """Of a batch of `size` samples, the samples in each micro-batch of each worker; they differ by at most one."""
+        sizes = slice_sizes(size, self._parts(workers))
+        return [sizes[slice(*self.micro_batch_range(rank, workers))] for rank in range(workers)]
+
+    def _parts(self, workers: int) -> int:
+        return self.micro_batches or workers
 
     def spares(self, step: int, sample: int) -> Iterator[int]:
         """All samples, in the order in which they may take the place of `sample`, which is bad, in global batch `step`.
@@ -135,12 +152,12 @@ class Plan:
         return min(self.global_batch, self.samples - step_in_epoch * self.global_batch)
 
 
-def slice_bounds(size: int, workers: int) -> list[int]:
-    """Where each worker's slice of `size` rows begins and, as the last entry, ends."""
-    return [rank * size // workers for rank in range(workers + 1)]
+def slice_bounds(size: int, parts: int) -> list[int]:
+    """Where each of equal parts of `size` rows begins and, as the last entry, ends."""
+    return [part * size // parts for part in range(parts + 1)]
 
 
-def slice_sizes(size: int, workers: int) -> list[int]:
-    """How many of `size` rows each worker takes."""
-    bounds = slice_bounds(size, workers)
+def slice_sizes(size: int, parts: int) -> list[int]:
+    """How many of `size` rows each of equal parts has."""
+    bounds = slice_bounds(size, parts)
     return [after - before for before, after in itertools.pairwise(bounds)]

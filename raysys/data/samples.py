@@ -245,6 +245,9 @@ class Samples:
 
     def describe_bad(self, sample: int, error: SampleError) -> BadSample:
         """What is told of sample `sample`, which `error` says cannot be used."""
+        return BadSample(*self.locate(sample), error.member, error.cause, error.reason)
+
+    def locate(self, sample: int) -> tuple[str, str]:
+        """(shard, key) of sample `sample`."""
         manifest, row = self.manifests[self._source[sample]], int(self._row[sample])
-        shard, key = manifest.table["shard"][row].as_py(), manifest.table["key"][row].as_py()
-        return BadSample(join(manifest.folder, shard), key, error.member, error.cause, error.reason)
+        return join(manifest.folder, manifest.table["shard"][row].as_py()), manifest.table["key"][row].as_py()

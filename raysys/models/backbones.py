@@ -209,6 +209,10 @@ def _load(source: str, local: bool) -> nn.Module:
 def _normalisation(source: str, local: bool) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
     from transformers import AutoImageProcessor
 
+    file = Path(source) / "preprocessor_config.json"
+    values = json.loads(file.read_text(encoding="utf-8")) if local and file.is_file() else {}
+    if "image_mean" in values and values.get("do_normalize", True):  # a processor that comes with its code is not run for this
+        return tuple(values["image_mean"]), tuple(values["image_std"])
     try:
         processor = AutoImageProcessor.from_pretrained(source, local_files_only=local)
     except (OSError, ValueError):

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from raysys.models.backbones import Network, build_network, save_network
+from raysys.models.recompute import recompute_in_backward
 from raysys.settings import Settings
 
 
@@ -22,7 +23,7 @@ class ImageModelSettings(Settings):
     frozen: bool = False
     """Never train the backbone; its vectors can then be computed once and kept."""
     batch_norm: Literal["frozen", "local"] = "local"
-    """'frozen': stored statistics, so results do not depend on how a batch is split; 'local': statistics of each worker's batch."""
+    """'frozen': stored statistics, so results do not depend on how a batch is split; 'local': statistics of each micro-batch."""
 
 
 class ImageBackbone(nn.Module):
@@ -71,6 +72,11 @@ class ImageBackbone(nn.Module):
                 if isinstance(module, nn.modules.batchnorm._BatchNorm):
                     module.eval()
         return self
+
+    def checkpoint_activations(self) -> None:
+        """Recompute activations in the backward pass instead of keeping them; a frozen network keeps none anyway."""
+        if not self.settings.frozen:
+            recompute_in_backward(self.network)
 
     def save_pretrained(self, folder: str | Path, image_size: int = 224) -> None:
         """Write a folder that `backbone: <folder>` loads again, and transformers too unless the network is a package's."""

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from raysys.data.encoding import TextForm
+from raysys.models.recompute import recompute_in_backward
 from raysys.settings import Settings
 
 
@@ -81,6 +82,10 @@ class TextEncoder(nn.Module):
     def word_embeddings(self) -> nn.Embedding:
         """The embedding table [vocabulary_size, hidden_size], which the cloze head's decoder shares."""
         return self.bert.embeddings.word_embeddings
+
+    def checkpoint_activations(self) -> None:
+        """Recompute the layers' activations in the backward pass instead of keeping them."""
+        recompute_in_backward(self.bert)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, tokens: bool = True) -> tuple[Tensor, Tensor | None]:
         """Sentence vectors [n, h] and token vectors [n, L, h] (None if `tokens` are not wanted), both float32.

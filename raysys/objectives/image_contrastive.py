@@ -3,18 +3,21 @@
 import torch
 from torch import Tensor
 
+from raysys.objectives.blocks import BLOCK_PAIRS, mean_over_blocks, row_blocks
 from raysys.objectives.similarity import (
-    cosine_similarity,
+    clamp_temperature,
     full_precision,
-    scale_by_temperature,
+    itself,
+    leave_out_itself,
+    same_image_pairs,
     uniform_targets,
+    unit_vectors,
     weighted_cross_entropy,
-    with_diagonal,
 )
 
 
 @full_precision
-def nt_xent(view_1: Tensor, view_2: Tensor, temperature: float | Tensor, same_image: Tensor) -> Tensor:
+def nt_xent(view_1: Tensor, view_2: Tensor, temperature: float | Tensor, image_ids: Tensor, block_pairs: int = BLOCK_PAIRS) -> Tensor:
     """SimCLR's NT-Xent over the 2N views of the global batch.
 
     Each view is compared with the 2N − 1 others; its target is the other view of its row. Where other rows show the same image,
@@ -22,14 +25,22 @@ def nt_xent(view_1: Tensor, view_2: Tensor, temperature: float | Tensor, same_im
 
     Args:
         view_1, view_2: vectors of the two views of each image, float [N, d]; any length, they are normalised here.
-        temperature: τ, a number or a tensor [1].
-        same_image: bool [N, N]; the diagonal counts as true.
+        temperature: τ, a number or a tensor of one element.
+        image_ids: int64 [N]; equal numbers mean the same image, 0 an image like no other.
+        block_pairs: pairs that are compared at a time.
 
     Returns:
         float scalar.
     """
-    views = torch.cat([view_1, view_2])
-    itself = torch.eye(len(views), dtype=torch.bool, device=views.device)
-    positives = with_diagonal(same_image).repeat(2, 2) & ~itself
-    logits = scale_by_temperature(cosine_similarity(views, views), temperature)
-    return weighted_cross_entropy(logits, uniform_targets(positives, logits.dtype), excluded=itself)
+    images = len(view_1)
+    shown = image_ids.repeat(2)
+    other_view = torch.arange(2 * images, device=image_ids.device).roll(images)
+
+    def others(rows: slice, views: Tensor, temperature: float | Tensor) -> tuple[Tensor, Tensor]:
+        positives = same_image_pairs(shown, rows).scatter_(1, other_view[rows, None], True)
+        itself(positives, rows).fill_(False)
+        logits = leave_out_itself(views[rows] @ views.T / temperature, rows)
+        return weighted_cross_entropy(logits, uniform_targets(positives, logits.dtype))
+
+    views = unit_vectors(torch.cat([view_1, view_2]))
+    return mean_over_blocks(others, row_blocks(2 * images, 2 * images, block_pairs), views, clamp_temperature(temperature))

@@ -2,10 +2,11 @@
 
 import functools
 from collections.abc import Callable
-from typing import ParamSpec
+from typing import Any, ParamSpec
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 MINIMUM_TEMPERATURE = 0.01
 """Temperatures below this count as this one: logits of cosines then stay within ±100, far from where float32 exponentials fail."""
@@ -42,54 +43,60 @@ def unit_vectors(vectors: Tensor) -> Tensor:
     return torch.where(zero, 0, vectors / torch.where(zero, 1, norms))
 
 
-@full_precision
-def cosine_similarity(left: Tensor, right: Tensor) -> Tensor:
-    """Cosines of all pairs of rows: [n, d], [m, d] → [n, m], at least float32; 0 where a vector is zero."""
-    return unit_vectors(left) @ unit_vectors(right).T
+def same_image_pairs(image_ids: Tensor, rows: slice = slice(None)) -> Tensor:
+    """Which rows show the same image: int [n] → bool [rows, n]. A row equals itself; id 0 (no image) equals no other row."""
+    own = image_ids[rows]
+    same = (own[:, None] == image_ids[None, :]) & (own != 0)[:, None]
+    itself(same, rows).fill_(True)
+    return same
 
 
-def same_image_pairs(image_ids: Tensor) -> Tensor:
-    """Which rows show the same image: int [n] → bool [n, n], with a true diagonal. Id 0 (no image) equals no other row."""
-    same = (image_ids[:, None] == image_ids[None, :]) & (image_ids != 0)[:, None]
-    return with_diagonal(same)
+def itself(pairs: Tensor, rows: slice) -> Tensor:
+    """The view [r] of a block [r, n] of a square table, rows `rows` of it, in which each row meets itself."""
+    return pairs.diagonal(rows.start or 0)
 
 
-def with_diagonal(pairs: Tensor) -> Tensor:
-    """`pairs` (bool [n, n]) with every row paired with itself."""
-    return pairs.bool() | torch.eye(len(pairs), dtype=torch.bool, device=pairs.device)
+class _AtLeastMinimum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, temperature: Tensor) -> Tensor:
+        ctx.save_for_backward(temperature)
+        return temperature.clamp(min=MINIMUM_TEMPERATURE)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        (temperature,) = ctx.saved_tensors
+        return torch.where((temperature <= MINIMUM_TEMPERATURE) & (gradient > 0), 0, gradient)
 
 
-def scale_by_temperature(similarity: Tensor, temperature: float | Tensor) -> Tensor:
-    """Logits: `similarity` / max(temperature, MINIMUM_TEMPERATURE).
+def clamp_temperature(temperature: float | Tensor) -> float | Tensor:
+    """max(temperature, MINIMUM_TEMPERATURE), a number or a learned tensor of one element.
 
-    The temperature may be a learned tensor [1]. Below the minimum its gradient is that at the minimum, not zero, so that
-    training can lead it back.
+    At the minimum and below, a gradient that would lower it further is dropped, and one that raises it passes: training can
+    lead it back, and it does not wander off where nothing depends on it.
     """
     if isinstance(temperature, Tensor):
-        temperature = temperature.to(similarity.dtype)
-        return similarity / (temperature + (temperature.clamp(min=MINIMUM_TEMPERATURE) - temperature).detach())
-    return similarity / max(temperature, MINIMUM_TEMPERATURE)
+        return _AtLeastMinimum.apply(temperature)
+    return max(temperature, MINIMUM_TEMPERATURE)
 
 
-def weighted_cross_entropy(logits: Tensor, weights: Tensor, excluded: Tensor | None = None) -> Tensor:
-    """−(1/Σw) Σ_ij w_ij · log softmax_j(logits_ij), a scalar; 0 with zero gradient where no weight is positive.
+def weighted_cross_entropy(logits: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+    """−Σ_ij w_ij · log softmax_j(logits_ij) and Σ_ij w_ij, two scalars.
 
     Args:
-        logits: float [n, m].
-        weights: float [n, m], not negative, constant.
-        excluded: bool [n, m], pairs that are neither targets nor in the denominator.
+        logits: float [n, m]. What has the lowest finite number counts for nothing in the softmax; a row of nothing else gives
+            0 instead of NaN, as −inf would.
+        weights: float [n, m], not negative, constant; 0 where a pair is left out.
     """
-    if excluded is not None:
-        # The lowest finite number, not −inf: a row without any candidate then gives 0 instead of NaN.
-        logits = logits.masked_fill(excluded, torch.finfo(logits.dtype).min)
-        weights = weights.masked_fill(excluded, 0)
-    log_probabilities = torch.log_softmax(logits, dim=-1)
-    if excluded is not None:
-        log_probabilities = log_probabilities.masked_fill(excluded, 0)
-    total = weights.sum()
-    return -(weights * log_probabilities).sum() / torch.where(total > 0, total, 1)
+    return -(weights * torch.log_softmax(logits, dim=-1)).sum(), weights.sum()
+
+
+def leave_out_itself(values: Tensor, rows: slice) -> Tensor:
+    """Logits [r, n] of a block `rows` in which no row can choose itself; changes and returns `values`."""
+    itself(values, rows).fill_(torch.finfo(values.dtype).min)
+    return values
 
 
 def uniform_targets(positives: Tensor, dtype: torch.dtype) -> Tensor:
     """Spread each row's target evenly over its positives: bool [n, m] → [n, m] with rows that sum to 1 (or 0 without positives)."""
-    return positives.to(dtype) / positives.sum(dim=-1, keepdim=True).clamp(min=1)
+    return positives.to(dtype).div_(positives.sum(dim=-1, keepdim=True).clamp(min=1))

@@ -1,24 +1,32 @@
 """L_t, caption–caption: two captions are alike as far as their images are (Globetrotter)."""
 
+import functools
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from raysys.objectives.similarity import full_precision, scale_by_temperature, weighted_cross_entropy
+from raysys.objectives.blocks import BLOCK_PAIRS, mean_over_blocks, row_blocks
+from raysys.objectives.similarity import (
+    clamp_temperature,
+    full_precision,
+    itself,
+    leave_out_itself,
+    same_image_pairs,
+    unit_vectors,
+    weighted_cross_entropy,
+)
 
 LOWEST_CONFIDENCE, HIGHEST_CONFIDENCE = 0.75, 1.25
 ROUNDING = 1e-6  # image–caption similarities closer together than this differ by rounding alone
+ALL = slice(None)
+
+Variant = Literal["product", "rescaled"]
 
 
 @torch.no_grad()
 @full_precision
-def transitive_similarity(
-    image_similarity: Tensor,
-    image_caption: Tensor,
-    margin: float = 0.4,
-    variant: Literal["product", "rescaled"] = "product",
-) -> Tensor:
+def transitive_similarity(image_similarity: Tensor, image_caption: Tensor, margin: float = 0.4, variant: Variant = "product") -> Tensor:
     """How alike captions i and j should be, judged by their images: α, without gradient.
 
     ``product`` is the paper's α_ij = f(α^x_ii · α^v_ij · α^x_jj) with f(x) = max(0, x − m) / (1 − m). As printed, two negative
@@ -37,46 +45,86 @@ def transitive_similarity(
     Raises:
         ValueError: margin not below 1, or an unknown variant.
     """
-    if not margin < 1:
-        raise ValueError(f"the margin of the transitive similarity must be below 1, not {margin}")
-    if variant == "product":
-        confidence = image_caption
-    elif variant == "rescaled":
-        confidence = _rescale(image_caption)
-    else:
-        raise ValueError(f"unknown transitive similarity {variant!r}; known are 'product' and 'rescaled'")
-    alpha = (image_similarity * confidence[:, None] * confidence[None, :]).fill_diagonal_(0)
-    if variant == "rescaled" and alpha.numel():
-        greatest = alpha.max()
-        alpha = alpha / torch.where(greatest > 0, greatest, 1)
-    return ((alpha - margin) / (1 - margin)).clamp(0, 1).fill_diagonal_(0)
-
-
-def _rescale(values: Tensor) -> Tensor:
-    if not len(values):
-        return values
-    low, high = values.min(), values.max()
-    span = high - low
-    equal = span <= ROUNDING
-    share = (values - low) / torch.where(equal, 1, span)
-    return torch.where(equal, 1, LOWEST_CONFIDENCE + (HIGHEST_CONFIDENCE - LOWEST_CONFIDENCE) * share)
+    chain = _chain(image_similarity, _confidence(image_caption, margin, variant), ALL)
+    greatest = chain.max() if variant == "rescaled" and chain.numel() else None
+    return _above_margin(chain, greatest, margin).fill_diagonal_(0)
 
 
 @full_precision
-def transitive_loss(caption_similarity: Tensor, alpha: Tensor, temperature: float | Tensor, same_image: Tensor) -> Tensor:
+def transitive_loss(
+    captions: Tensor,
+    images: Tensor,
+    image_captions: Tensor,
+    temperature: float | Tensor,
+    image_ids: Tensor,
+    margin: float = 0.4,
+    variant: Variant = "product",
+    block_pairs: int = BLOCK_PAIRS,
+) -> Tensor:
     """L_t = −(1/Σα) Σ_i Σ_{j≠i} α_ij · log [ exp(β_ij/τ) / Σ_{k≠i} exp(β_ik/τ) ], over the global batch.
 
-    Captions of the same image are true positives: their α is 1.
+    Captions of the same image are true positives: their α is 1. Vectors may have any length, they are normalised here.
 
     Args:
-        caption_similarity: β, cosines of all pairs of captions, float [N, N].
-        alpha: targets in [0, 1], float [N, N]; taken as constant, the diagonal is not used. See :func:`transitive_similarity`.
-        temperature: τ, a number or a tensor [1].
-        same_image: bool [N, N].
+        captions: where captions are compared with captions, float [N, d]; β is their cosine.
+        images, image_captions: where images are compared with images and with their captions, float [N, e]; constants, of which
+            α is made as :func:`transitive_similarity` says.
+        temperature: τ, a number or a tensor of one element.
+        image_ids: int64 [N]; equal numbers mean the same image, 0 an image like no other.
+        margin: m, below 1.
+        variant: of the transitive similarity.
+        block_pairs: pairs that are compared at a time.
 
     Returns:
         float scalar; 0 with zero gradient where every α is 0.
+
+    Raises:
+        ValueError: as :func:`transitive_similarity`.
     """
-    itself = torch.eye(len(alpha), dtype=torch.bool, device=alpha.device)
-    weights = alpha.detach().to(caption_similarity.dtype).masked_fill(same_image.bool(), 1)
-    return weighted_cross_entropy(scale_by_temperature(caption_similarity, temperature), weights, excluded=itself)
+    seen, blocks = unit_vectors(images.detach()), row_blocks(len(captions), len(captions), block_pairs)
+    confidence = _confidence((seen * unit_vectors(image_captions.detach())).sum(dim=-1), margin, variant)
+
+    # Remembers the last block: where there is one alone, its greatest value and the loss need it computed once.
+    @functools.lru_cache(maxsize=1)
+    @torch.no_grad()
+    def chain(start: int, stop: int) -> Tensor:
+        rows = slice(start, stop)
+        return _chain(seen[rows] @ seen.T, confidence, rows)
+
+    greatest = torch.stack([chain(rows.start, rows.stop).max() for rows in blocks]).max() if variant == "rescaled" and blocks else None
+
+    def others(rows: slice, captions: Tensor, temperature: float | Tensor) -> tuple[Tensor, Tensor]:
+        alpha = _above_margin(chain(rows.start, rows.stop), greatest, margin).masked_fill_(same_image_pairs(image_ids, rows), 1)
+        itself(alpha, rows).fill_(0)
+        return weighted_cross_entropy(leave_out_itself(captions[rows] @ captions.T / temperature, rows), alpha)
+
+    return mean_over_blocks(others, blocks, unit_vectors(captions), clamp_temperature(temperature))
+
+
+def _confidence(image_caption: Tensor, margin: float, variant: str) -> Tensor:
+    """How far each row's caption is to be believed: α^x_ii or r_i, float [N]."""
+    if not margin < 1:
+        raise ValueError(f"the margin of the transitive similarity must be below 1, not {margin}")
+    if variant not in ("product", "rescaled"):
+        raise ValueError(f"unknown transitive similarity {variant!r}; known are 'product' and 'rescaled'")
+    if variant == "product" or not len(image_caption):
+        return image_caption
+    low, high = image_caption.min(), image_caption.max()
+    span = high - low
+    equal = span <= ROUNDING
+    share = (image_caption - low) / torch.where(equal, 1, span)
+    return torch.where(equal, 1, LOWEST_CONFIDENCE + (HIGHEST_CONFIDENCE - LOWEST_CONFIDENCE) * share)
+
+
+def _chain(image_similarity: Tensor, confidence: Tensor, rows: slice) -> Tensor:
+    """Caption to image to image to caption, for a block of rows: float [r, N], zero where a row meets itself."""
+    chain = image_similarity * confidence[rows, None] * confidence[None, :]
+    itself(chain, rows).fill_(0)
+    return chain
+
+
+def _above_margin(chain: Tensor, greatest: Tensor | None, margin: float) -> Tensor:
+    """f, of `chain` divided by the greatest of the whole batch where that is given and positive; in [0, 1]."""
+    if greatest is not None:
+        chain = chain / torch.where(greatest > 0, greatest, 1)
+    return ((chain - margin) / (1 - margin)).clamp_(0, 1)

@@ -25,7 +25,7 @@ from raysys.shards.sample import SampleError
 from raysys.storage import join
 from raysys.systems.globetrotter import Globetrotter
 from raysys.training.features import cached_features
-from raysys.training.loop import TrainingJob, Validation
+from raysys.training.job import TrainingJob, Validation
 
 
 def get_tokenizer(run: Run) -> PreTrainedTokenizerFast:

@@ -15,6 +15,7 @@ from raysys.data.samples import Samples
 from raysys.errors import UserError
 from raysys.evaluation.scores import EncodedItems, Item, encode_items, score
 from raysys.evaluation.table import render, score_table
+from raysys.runs.card import SCORES, update_card
 from raysys.runs.export import make_encoder
 from raysys.runs.run import Log, SavedRun, open_folder
 from raysys.shards.reader import RawSample
@@ -24,8 +25,7 @@ from raysys.training.ledger import LEDGER, Ledger
 from raysys.training.run_folder import RunFolder
 
 UNTRAINED = "untrained"
-SCORES = "scores.json"
-"""The file in a run's folder."""
+"""What the networks as they were before training are called."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,7 @@ def evaluate_run(
     scores = {"step": encoder.info.get("step"), "data": fingerprints, "results": results}
     kept = scores if tests is None else _beside_others(run, scores)
     run.folder.write_text(SCORES, json.dumps(kept, indent=2, allow_nan=False) + "\n")
+    update_card(run)
     if results and splits:
         log("\n" + render(score_table(results)) + "\n")
     return Evaluation(scores, items, encoded)

@@ -2,18 +2,32 @@
 
 import tempfile
 import time
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Literal
 
 from transformers import PreTrainedTokenizerFast
 
+from raysys.runs.card import data_facts, score_text, training_facts
 from raysys.runs.folders import download_folder, upload_folder
 from raysys.runs.networks import build_system, fitted_model, saved_tokenizer, saved_whitening
 from raysys.runs.run import Log, SavedRun
 from raysys.storage import Storage, is_remote, join
 from raysys.systems.encoder import CARD, Encoder
+from raysys.systems.export.model_card import FILE, Measured, model_card
+from raysys.systems.export.onnx_export import export_onnx
+from raysys.systems.export.sentence_transformers_export import export_sentence_transformers
+from raysys.systems.export.transformers_export import export_transformers
 from raysys.training.checkpoints import CheckpointState
 from raysys.training.export import load_weights
+
+_BESIDE: dict[str, Callable[[Encoder, Path], float]] = {
+    "sentence-transformers": export_sentence_transformers,
+    "onnx": export_onnx,
+}
+"""Formats that lie in a folder of their name, within the export."""
+FORMATS = ("transformers", *_BESIDE)
+"""What :func:`export` can write."""
 
 
 def make_encoder(run: SavedRun, tokenizer: PreTrainedTokenizerFast, state: CheckpointState | None) -> Encoder:
@@ -37,8 +51,9 @@ def export(
     log: Log = print,
     to: str | None = None,
     which: int | Literal["best", "latest"] = "best",
+    formats: Collection[str] = ("transformers",),
 ) -> Encoder:
-    """Export a checkpoint.
+    """Export a checkpoint, with a model card. Each format is loaded again and compared with the live encoder before anything is stored.
 
     Args:
         run: whose.
@@ -46,19 +61,42 @@ def export(
         log: takes a line for people.
         to: folder, local or s3://; by default ``export`` in the run's folder.
         which: the checkpoint.
+        formats: those of transformers are always written, since raysys reads them itself; others lie in folders of their name beside
+            them. What an earlier export has left of them at `to` is removed.
 
     Raises:
-        UserError: there is no such checkpoint, or the folder cannot be written.
+        UserError: there is no such checkpoint, the folder cannot be written, or the packages that a format needs are not installed.
+        RunFailed: what was written differs from the trained encoder.
     """
-    state = run.checkpoint(which)
-    started = time.perf_counter()
-    encoder = make_encoder(run, tokenizer, state)
-    to = to or run.folder.path("export")
-    with tempfile.TemporaryDirectory(prefix="raysys-export-") as scratch:
-        encoder.save(scratch)
-        upload_folder(run.folder.storage, Path(scratch), to, mark=CARD)
-    log(f"exported step {state.step} to {to} in {time.perf_counter() - started:.1f} s")
+    encoder = make_encoder(run, tokenizer, run.checkpoint(which))
+    store(run, encoder, to or run.folder.path("export"), formats, log)
     return encoder
+
+
+def store(run: SavedRun, encoder: Encoder, to: str, formats: Collection[str], log: Log = print) -> None:
+    """Write the export of a run's encoder; the rest as :func:`export`."""
+    started, storage, step = time.perf_counter(), run.folder.storage, encoder.info["step"]
+    with tempfile.TemporaryDirectory(prefix="raysys-export-") as scratch:
+        measured = write_formats(encoder, Path(scratch), formats)
+        card = model_card(encoder, data_facts(run), training_facts(run), measured, score_text(run, step))
+        (Path(scratch) / FILE).write_text(card, encoding="utf-8")
+        if is_export(storage, to):
+            for name in _BESIDE:  # they would be of other weights
+                storage.delete(join(to, name), recursive=True)
+        upload_folder(storage, Path(scratch), to, mark=CARD)
+    log(f"exported step {step} to {to} in {time.perf_counter() - started:.1f} s")
+    for name, difference in measured.differences.items():
+        log(f"  {name}: {join(to, name) if name in _BESIDE else to} (largest difference from the trained encoder {difference:.1e})")
+
+
+def write_formats(encoder: Encoder, folder: Path, formats: Collection[str]) -> Measured:
+    """Write an export, all but its card, to a local folder and check it. Raises as :func:`export`."""
+    exported = export_transformers(encoder, folder)
+    differences = {"transformers": exported.difference}
+    for name, write in _BESIDE.items():
+        if name in formats:
+            differences[name] = write(encoder, folder / name)
+    return Measured(differences, exported.picture_cosine)
 
 
 def load_export(storage: Storage, uri: str) -> Encoder:

@@ -15,7 +15,7 @@ from raysys.storage import Storage, StorageSettings, is_remote, join
 from raysys.training.checkpoints import Checkpoints, CheckpointState
 from raysys.training.resources import check_cpus
 from raysys.training.run_folder import RunFolder
-from raysys.training.settings import RunSettings
+from raysys.training.settings import RunSettings, TrainingSettings
 
 Log = Callable[[str], None]
 
@@ -125,10 +125,35 @@ def open_run(settings: GlobetrotterSettings, log: Log = print) -> Run:
     validation = None
     if data.validation:
         validation = data.load(data.validation, samples.languages, storage, log)
-    plan = Plan(len(samples), training.global_batch, training.seed, data.run_length, data.window_steps, data.last_batch)
-    run = Run(settings, folder, samples, validation, plan)
-    run.checkpoints.check_resumable(samples.fingerprint, training.workers, training.zero_stage)
-    return run
+    checkpoints = Checkpoints(folder, training.keep_checkpoints)
+    checkpoints.check_resumable(samples.fingerprint)
+    parts = _micro_batches(training, checkpoints.latest(), log)
+    plan = Plan(len(samples), training.global_batch, training.seed, data.run_length, data.window_steps, data.last_batch, parts)
+    return Run(settings, folder, samples, validation, plan)
+
+
+def _micro_batches(training: TrainingSettings, latest: CheckpointState | None, log: Log) -> int:
+    """Parts of each global batch: those that the run began with, whatever the number of workers is now.
+
+    Raises:
+        UserError: there are more workers than parts.
+    """
+    if latest is None or latest.micro_batches == training.micro_batches:
+        return training.micro_batches
+    if training.micro_batch is not None:
+        log(
+            f"from step {latest.step} on, global batches are divided into {training.micro_batches} micro-batches instead of "
+            f"{latest.micro_batches}: dropout and augmentation draw other numbers than they would have"
+        )
+        return training.micro_batches
+    if training.max_workers > latest.micro_batches:
+        size = training.global_batch // training.max_workers
+        raise UserError(
+            f"training.workers: the run divides each global batch into {latest.micro_batches} micro-batches, too few for "
+            f"{training.max_workers} workers: use fewer, or divide it anew with --training.micro-batch {max(1, size)}, "
+            "with which dropout and augmentation draw other numbers from here on"
+        )
+    return latest.micro_batches
 
 
 def with_data(settings: GlobetrotterSettings, **changes: Any) -> GlobetrotterSettings:
@@ -140,15 +165,28 @@ def describe(run: Run) -> list[str]:
     """The plan in lines for people."""
     training, plan = run.settings.training, run.plan
     counts = run.samples.counts()
-    share = training.global_batch / training.workers
     lines = [
         f"run {run.folder.uri}" + (f", resumed at step {run.checkpoints.next_step()}" if run.checkpoints.next_step() else ""),
         f"data {len(run.samples)} samples in {len(counts)} languages (" + ", ".join(f"{tag} {n}" for tag, n in counts.items()) + ")",
         f"plan {run.total_steps} steps of {training.global_batch} samples, {plan.steps_per_epoch} steps an epoch"
         + (f", {plan.dropped_per_epoch} samples left out of each epoch in turn" if plan.dropped_per_epoch else ""),
-        f"workers {training.workers}, each with {share:g} samples a step, ZeRO {training.zero_stage}, {training.precision}",
+        f"workers {training.workers}, ZeRO {training.zero_stage}, {training.precision}; " + negatives(plan, training),
     ]
     return lines
+
+
+def negatives(plan: Plan, training: TrainingSettings) -> str:
+    """What a sample is compared with in a step, in words."""
+    sizes = plan.micro_batch_sizes(plan.global_batch, training.min_workers)
+    turns, largest, others = max(map(len, sizes)), max(map(max, sizes)), plan.global_batch - 1
+    if training.accumulation == "plain" and turns > 1:
+        seen = sum(of_worker[0] for of_worker in sizes) - 1
+        return (
+            f"each sample is compared with {seen} others only (plain accumulation over {turns} micro-batches of {largest} a worker), "
+            f"not with the {others} of the global batch as by training.accumulation exact"
+        )
+    ways = f"exact accumulation over {turns} micro-batches of {largest} samples a worker" if turns > 1 else f"{largest} samples a worker"
+    return f"each sample is compared with the {others} others of the global batch ({ways})"
 
 
 def load_run(run: str, storage_settings: StorageSettings | None = None) -> SavedRun:

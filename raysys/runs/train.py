@@ -8,8 +8,9 @@ from raysys.runs.export import export
 from raysys.runs.networks import forget_start
 from raysys.runs.report import next_steps, report_run
 from raysys.runs.run import Log, Run, describe
+from raysys.training.job import TrainingJob
+from raysys.training.lease import Lease, claimed
 from raysys.training.ledger import LEDGER, Ledger
-from raysys.training.loop import TrainingJob
 from raysys.training.trainer import fit, start_ray
 
 
@@ -22,24 +23,25 @@ def train_run(run: Run, started: float, log: Log = print) -> None:
         log: takes a line for people.
 
     Raises:
-        UserError: the workers do not fit the cluster.
+        UserError: the workers do not fit the cluster, or another command trains the run.
         RunFailed: training failed, and failed again after restarts.
         KeyboardInterrupt: after a line that says how to resume.
     """
-    for line in describe(run):
-        log(line)
-    run.folder.save_settings(run.settings)
-    if not run.checkpoints.next_step():
-        forget_start(run)
-        run.folder.storage.delete(run.folder.path(LEDGER))
-    try:
-        _train_and_score(run, started, log)
-    except KeyboardInterrupt:
-        log(f"stopped; {run.checkpoints.next_step()} steps are kept: the same command goes on from there")
-        raise
+    with claimed(run.folder, log) as lease:
+        for line in describe(run):
+            log(line)
+        run.folder.save_settings(run.settings)
+        if not run.checkpoints.next_step():
+            forget_start(run)
+            run.folder.storage.delete(run.folder.path(LEDGER))
+        try:
+            _train_and_score(run, started, lease, log)
+        except KeyboardInterrupt:
+            log(f"stopped; {run.checkpoints.next_step()} steps are kept: the same command goes on from there")
+            raise
 
 
-def _train_and_score(run: Run, started: float, log: Log) -> None:
+def _train_and_score(run: Run, started: float, lease: Lease, log: Log) -> None:
     unfinished = run.checkpoints.next_step() < run.total_steps
     with ThreadPoolExecutor(1) as background:  # Ray takes seconds to start, the tokenizer to be made
         making = background.submit(get_tokenizer, run)
@@ -50,7 +52,7 @@ def _train_and_score(run: Run, started: float, log: Log) -> None:
     if unfinished:
         job = make_job(run, tokenizer, log)
         keep_ledger(job)
-        fit(job, run.name, started)
+        fit(job, run.name, started, lease)
         tell_bad_samples(job.ledger, log)
     encoder = export(run, tokenizer, log)
     evaluation = evaluate_run(run, tokenizer, encoder, log)

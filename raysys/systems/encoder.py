@@ -5,7 +5,8 @@ An export is a folder::
     raysys.json           settings of the networks, languages, preprocessing, data fingerprint
     heads.safetensors     projection heads (and the cloze head)
     text/                 BertModel and tokenizer; loads with `AutoModel` and `AutoTokenizer`
-    image/                image network and its processor; loads with `AutoModel`, unless the network is a package's
+    image/                image network and its processor; loads with `AutoModel` and `AutoImageProcessor`
+    README.md             the model card
 """
 
 import json
@@ -26,6 +27,8 @@ from raysys.data.images import ImagePreprocessor, ImagePreprocessorSettings
 from raysys.data.tokenizer import encode, load_tokenizer
 from raysys.errors import UserError
 from raysys.settings import from_mapping
+from raysys.systems.export.image_folder import normalisation, save_image_folder
+from raysys.systems.export.text_folder import save_text_folder
 from raysys.systems.globetrotter import Globetrotter, ModelSettings, ObjectiveSettings
 
 CARD = "raysys.json"
@@ -81,10 +84,9 @@ class Encoder:
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         disable_progress_bar()
-        self.system.text.bert.save_pretrained(folder / "text")
-        self.tokenizer.save_pretrained(folder / "text")
+        save_text_folder(self.system.text, self.tokenizer, folder / "text")
         if self.system.uses_images:
-            self.system.image.save_pretrained(folder / "image", self.preprocess.settings.size)
+            save_image_folder(self.system.image, self.preprocess.settings, folder / "image")
         heads = {name: value.contiguous() for name, value in self.system.state_dict().items() if not name.startswith(_OWN_FOLDERS)}
         save_file(heads, folder / "heads.safetensors")
         card = {
@@ -160,6 +162,8 @@ def load_system(folder: Path, card: dict[str, Any]) -> Globetrotter:
     if (folder / "image").is_dir():
         model = model.model_copy(update={"image": model.image.model_copy(update={"backbone": str(folder / "image"), "pretrained": True})})
     system = Globetrotter(model, objective)
+    if system.uses_images:
+        system.image.mean, system.image.std = normalisation(folder / "image")
     state = load_file(folder / "heads.safetensors")
     state |= {f"text.bert.{name}": value for name, value in load_file(folder / "text" / "model.safetensors").items()}
     try:

@@ -9,12 +9,13 @@ from torch import Tensor, nn
 from raysys.data.batches import Batch
 from raysys.models.heads import ClozeHead, ProjectionHead, ProjectionHeadSettings, WhitenedHead
 from raysys.models.images import ImageBackbone, ImageModelSettings, SimCLRViews, SimCLRViewsSettings
+from raysys.models.temperature import LearnedTemperature
 from raysys.models.text import TextEncoder, TextModelSettings
 from raysys.objectives.cloze import cloze_loss
 from raysys.objectives.image_caption import info_nce
 from raysys.objectives.image_contrastive import nt_xent
-from raysys.objectives.similarity import cosine_similarity, same_image_pairs, unit_vectors
-from raysys.objectives.transitive import transitive_loss, transitive_similarity
+from raysys.objectives.similarity import unit_vectors
+from raysys.objectives.transitive import transitive_loss
 from raysys.settings import Settings
 
 
@@ -50,8 +51,10 @@ class Weights(Settings):
 
 
 class Temperatures(Settings):
-    """Temperature of each contrastive loss."""
+    """Temperature of each contrastive loss; below 0.01 they count as 0.01."""
 
+    learned: bool = False
+    """Learn them, each from where it is set here."""
     transitive: pydantic.PositiveFloat = 0.1
     """τ of L_t."""
     image: pydantic.PositiveFloat = 0.1
@@ -94,32 +97,64 @@ class Globetrotter(nn.Module):
         self.uses_images = bool(weights.transitive or weights.image or weights.image_caption)
         if self.uses_images:
             # First, so that a seed gives the same image network beside any text network: kept image vectors count on it.
-            self.image = ImageBackbone(model.image)
+            untrained = not (weights.image or weights.image_caption)
+            self.image = ImageBackbone(model.image.model_copy(update={"frozen": model.image.frozen or untrained}))
         self.text = TextEncoder(model.text)
         size = self.text.hidden_size
         if self.uses_images:
             self.views = SimCLRViews(model.views)
             head = WhitenedHead if model.image_head == "whitened" else ProjectionHead
             self.image_head = head(model.head, self.image.hidden_size)
-            # L_v alone trains no head for captions; it is there for what is compared after training.
             self.image_caption_head = ProjectionHead(model.head, size)
         if self.has_caption_head:
             self.caption_head = ProjectionHead(model.head, size)
         if weights.cloze:
             self.cloze_head = ClozeHead(model.text)
+        self.contrastive = [name for name, weight in weights if weight and name != "cloze"]
+        if objective.temperature.learned:
+            starts = {name: getattr(objective.temperature, name) for name in self.contrastive}
+            self.temperatures = nn.ModuleDict({name: LearnedTemperature(start) for name, start in starts.items()})
+        self._freeze_untrained()
+
+    def _freeze_untrained(self) -> None:
+        """Freeze what is there for comparison alone and no loss would train (α is constant).
+
+        Every trained parameter then has a gradient in every batch, as engines that partition weights need it, and nothing
+        decays weights that nothing trains.
+        """
+        weights = self.objective.weights
+        by_captions = bool(weights.transitive and not self.has_caption_head)
+        trained_by = {
+            "text": weights.transitive or weights.image_caption or weights.cloze,
+            "image_head": weights.image or weights.image_caption,
+            "image_caption_head": weights.image_caption or by_captions,
+        }
+        for part, weight in trained_by.items():
+            if hasattr(self, part) and not weight:
+                getattr(self, part).requires_grad_(False)
+
+    def checkpoint_activations(self) -> None:
+        """Let the networks recompute their activations in the backward pass: less memory, more time, the same gradients."""
+        self.text.checkpoint_activations()
+        if self.uses_images:
+            self.image.checkpoint_activations()
 
     def forward(self, batch: Batch) -> dict[str, Tensor]:
         """This worker's part of what the losses need; every tensor has one row per sample.
 
         Returns:
             `view_1`, `view_2`, `caption`, `image_caption`: unit vectors, float32 [n, d]; `cloze_sum`, `cloze_count`: float32
-            [n]; `image_ids`: int64 [n]. What no loss needs is absent.
+            [n]; `image_ids`: int64 [n]; of learned temperatures `temperature_transitive` and so on, float32 [n], the same in
+            every row. What no loss needs is absent.
         """
         vectors = {"image_ids": batch.image_ids}
         if self.uses_images:
             first, second = self._image_vectors(batch)
             vectors |= {"view_1": self.project_image(first), "view_2": self.project_image(second)}
         vectors |= self._text_vectors(batch)
+        if self.objective.temperature.learned:
+            # A temperature leaves as every other value does, so that its gradient finds its way back as theirs does.
+            vectors |= {f"temperature_{name}": learned(len(batch.ids)) for name, learned in self.temperatures.items()}
         return vectors
 
     def _image_vectors(self, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -152,22 +187,23 @@ class Globetrotter(nn.Module):
 
     def losses(self, vectors: dict[str, Tensor]) -> dict[str, Tensor]:
         """The terms of the objective, each a scalar and not yet weighted, for the global batch's `vectors`."""
-        weights, temperature = self.objective.weights, self.objective.temperature
-        same_image = same_image_pairs(vectors["image_ids"])
+        weights, image_ids = self.objective.weights, vectors["image_ids"]
+        temperature = {name: self._temperature(name, vectors) for name in self.contrastive}
         terms = {}
         if weights.transitive:
-            alpha = transitive_similarity(
-                cosine_similarity(vectors["view_1"], vectors["view_1"]),
-                (vectors["view_1"] * vectors["image_caption"]).sum(dim=-1),
+            terms["transitive"] = transitive_loss(
+                vectors["caption"],
+                vectors["view_1"],
+                vectors["image_caption"],
+                temperature["transitive"],
+                image_ids,
                 self.objective.margin,
                 self.objective.transitive,
             )
-            similarity = cosine_similarity(vectors["caption"], vectors["caption"])
-            terms["transitive"] = transitive_loss(similarity, alpha, temperature.transitive, same_image)
         if weights.image:
-            terms["image"] = nt_xent(vectors["view_1"], vectors["view_2"], temperature.image, same_image)
+            terms["image"] = nt_xent(vectors["view_1"], vectors["view_2"], temperature["image"], image_ids)
         if weights.image_caption:
-            terms["image_caption"] = info_nce(vectors["view_1"], vectors["image_caption"], temperature.image_caption, same_image)
+            terms["image_caption"] = info_nce(vectors["view_1"], vectors["image_caption"], temperature["image_caption"], image_ids)
         if weights.cloze:
             terms["cloze"] = cloze_loss(vectors["cloze_sum"], vectors["cloze_count"])
         return terms
@@ -175,6 +211,15 @@ class Globetrotter(nn.Module):
     def total(self, terms: dict[str, Tensor]) -> Tensor:
         """L = L_t + λ1 L_v + λ2 L_x + λ3 L_c."""
         return torch.stack([getattr(self.objective.weights, name) * term for name, term in terms.items()]).sum()
+
+    def temperature_values(self, vectors: dict[str, Tensor]) -> dict[str, float]:
+        """By which temperatures :meth:`losses` computes its terms from these `vectors`."""
+        return {f"temperature_{name}": float(self._temperature(name, vectors)) for name in self.contrastive}
+
+    def _temperature(self, loss: str, vectors: dict[str, Tensor]) -> float | Tensor:
+        if self.objective.temperature.learned:
+            return vectors[f"temperature_{loss}"].mean()
+        return getattr(self.objective.temperature, loss)
 
     @property
     def has_caption_head(self) -> bool:

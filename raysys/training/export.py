@@ -1,41 +1,48 @@
 """From a checkpoint to the weights of a system, without an engine."""
 
-from pathlib import Path
-
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from raysys.errors import UserError
+from raysys.training.checkpoint_files import Piece, Stored
 from raysys.training.checkpoints import Checkpoints, CheckpointState
+from raysys.training.engine_state import persistent_buffers
 
 
 def load_weights(system: nn.Module, checkpoints: Checkpoints, state: CheckpointState) -> None:
-    """Give `system` the weights of a checkpoint, equal to the live engine's, frozen ones and buffers included.
+    """Give `system` the weights of a checkpoint, frozen ones and buffers included: the live engine's, or their moving averages
+    where the run has them.
 
     Raises:
         UserError: the checkpoint does not fit the system.
+        RunFailed: bytes of the checkpoint have changed.
     """
-    with checkpoints.local(state) as folder:
-        weights = _read_weights(folder, state.zero_stage)
-    try:
-        missing, unexpected = system.load_state_dict(
-            {name: value.float() if value.is_floating_point() else value for name, value in weights.items()}, strict=False
-        )
-    except RuntimeError as error:  # tensors of another size
-        raise UserError(
-            f"the checkpoint {checkpoints.uri(state.step)} does not fit the run's settings: {' '.join(str(error).split())}"
-        ) from None
-    if missing or unexpected:
-        raise UserError(
-            f"the checkpoint {checkpoints.uri(state.step)} does not fit the run's settings: "
-            f"missing {list(missing)[:3]}, unexpected {list(unexpected)[:3]}"
-        )
+    with checkpoints.reading(state.step) as reader:
+        weights = [("weight", *one) for one in system.named_parameters()] + [("buffer", *one) for one in persistent_buffers(system)]
+        targets = {f"{kind}/{name}": tensor.detach() for kind, name, tensor in weights}
+        _check_fit(checkpoints.uri(state.step), {key: tuple(target.shape) for key, target in targets.items()}, reader.stored)
+        pieces, stagings = [], []
+        for key, target in targets.items():
+            averaged = key.replace("weight/", "ema/", 1)
+            chosen = averaged if averaged in reader.stored else key
+            stored = reader.stored[chosen]
+            if stored.dtype == target.dtype and target.is_contiguous():
+                values = target.view(-1)
+            else:
+                values = torch.empty(target.numel(), dtype=stored.dtype)
+                stagings.append((target, values))
+            pieces.append(Piece(chosen, stored.shape, 0, values))
+        reader.read(pieces)
+    for target, values in stagings:
+        target.copy_(values.view(target.shape))
 
 
-def _read_weights(folder: Path, zero_stage: int) -> dict[str, Tensor]:
-    if zero_stage < 3:
-        # Up to stage 2 every rank holds the whole module, and rank 0 writes it.
-        return torch.load(folder / "mp_rank_00_model_states.pt", map_location="cpu", weights_only=False)["module"]
-    from deepspeed.utils.zero_to_fp32 import get_fp32_state_dict_from_zero_checkpoint
-
-    return get_fp32_state_dict_from_zero_checkpoint(str(folder.parent), tag=folder.name)
+def _check_fit(uri: str, shapes: dict[str, tuple[int, ...]], stored: dict[str, Stored]) -> None:
+    there = {key: one.shape for key, one in stored.items() if key.startswith(("weight/", "buffer/"))}
+    missing = sorted(key for key in shapes.keys() - there.keys())
+    unexpected = sorted(key for key in there.keys() - shapes.keys())
+    different = [f"{key} is {list(there[key])}, here {list(shapes[key])}" for key in shapes if key in there and there[key] != shapes[key]]
+    broken = [f"{key}: {gap}" for key in shapes if key in there and (gap := stored[key].gap())]
+    if missing or unexpected or different or broken:
+        told = [f"missing {missing[:3]}", f"unexpected {unexpected[:3]}", *different[:3], *broken[:3]]
+        raise UserError(f"the checkpoint {uri} does not fit the run's settings: {', '.join(told)}")

@@ -92,7 +92,7 @@ def _compute(
         batch_size=None,
         num_cpus=training.cpus_per_worker,
         num_gpus=1 if training.gpu else 0,
-        compute=ray.data.ActorPoolStrategy(size=training.workers),
+        compute=ray.data.ActorPoolStrategy(size=training.min_workers),
     )
     vectors: np.ndarray | None = None
     bad: dict[int, str] = {}

@@ -55,6 +55,11 @@ def _gather(local: Tensor, counts: Sequence[int], rank: int, group: dist.Process
     return torch.cat([received[index * rows : index * rows + count] for index, count in enumerate(counts)])
 
 
+def gather_all(vectors: dict[str, Tensor], counts: list[int]) -> dict[str, Tensor]:
+    """Every tensor's rows from all workers, in the order of the global batch; differentiable."""
+    return {name: gather_rows(rows, counts) for name, rows in vectors.items()}
+
+
 def gather_objects(value: Any, workers: int) -> list[Any]:
     """What every worker holds, in rank order; small picklable things. To be called by all workers together."""
     if workers == 1:

@@ -5,20 +5,23 @@ import socket
 from raysys.errors import UserError
 from raysys.training.settings import TrainingSettings
 
-CPUS_FOR_DATA = 1
-"""Ray Data needs at least this many CPUs, or the workers wait for ever."""
+
+def cpus_for_data(training: TrainingSettings) -> int:
+    """CPUs that Ray Data needs, or the workers wait for ever; none where workers take what they find, and reading tasks ask for nothing."""
+    return 0 if training.elastic else 1
 
 
 def needed_cpus(training: TrainingSettings) -> int:
-    """Logical CPUs that training takes: those of the workers, and one for reading data."""
-    return training.workers * training.cpus_per_worker + CPUS_FOR_DATA
+    """Logical CPUs without which training does not begin: those of the fewest workers, and what reading the data needs."""
+    return training.min_workers * training.cpus_per_worker + cpus_for_data(training)
 
 
 def check_cpus(cpus: int | None, training: TrainingSettings) -> None:
-    """Raise UserError where the workers, and one CPU for the data, do not fit into `cpus`; None: as many as are needed."""
+    """Raise UserError where the workers and the reading of data do not fit into `cpus`; None: as many as are needed."""
     if cpus is not None and needed_cpus(training) > cpus:
+        data = f" and {cpus_for_data(training)} CPU for reading data" if cpus_for_data(training) else ""
         raise UserError(
-            f"training.workers: {training.workers} workers of {training.cpus_per_worker} CPU and {CPUS_FOR_DATA} CPU for reading data "
+            f"training.workers: {training.min_workers} workers of {training.cpus_per_worker} CPU{data} "
             f"need {needed_cpus(training)} CPUs, but Ray has {cpus}: use fewer workers, or raise --ray.cpus where Ray is started here"
         )
 
@@ -44,5 +47,5 @@ def check_address(address: str, seconds: float = 5.0) -> None:
 
 def check_gpus(gpus: int, training: TrainingSettings) -> None:
     """Raise UserError where the workers want more GPUs than there are."""
-    if training.gpu and training.workers > gpus:
-        raise UserError(f"training.gpu: {training.workers} workers need as many GPUs, but Ray has {gpus}")
+    if training.gpu and training.min_workers > gpus:
+        raise UserError(f"training.gpu: {training.min_workers} workers need as many GPUs, but Ray has {gpus}")

@@ -1,13 +1,15 @@
 """What a run leaves behind, and where."""
 
+import contextlib
 import json
 import math
+from types import TracebackType
 from typing import Any, TypeVar
 
 from raysys import settings as settings_module
 from raysys.errors import UserError
 from raysys.settings import Settings
-from raysys.storage import Storage, is_remote, join
+from raysys.storage import Storage, StorageError, is_remote, join
 
 AnySettings = TypeVar("AnySettings", bound=Settings)
 
@@ -18,9 +20,10 @@ _NEVER_CHANGES = (
     "training.seed",
     "training.global_batch",
     "training.precision",
-    # The optimizer's state holds these: a checkpoint brings back the old ones.
+    "training.accumulation",
     "training.learning_rate",
     "training.learning_rate_factors",
+    "training.layer_decay",
     "training.weight_decay",
 )
 # The data may have moved: its fingerprint, kept with every checkpoint, tells whether it is the same.
@@ -115,6 +118,15 @@ class MetricsLog:
     def __init__(self, folder: RunFolder, resume_step: int):
         self.folder = folder
         self.lines = [line for line in folder.metrics() if line["step"] <= resume_step]
+
+    def __enter__(self) -> "MetricsLog":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Write what there is where training fails: those are the lines that tell why."""
+        if error is not None:
+            with contextlib.suppress(StorageError, UserError):
+                self.flush()
 
     def add(self, step: int, values: dict[str, Any]) -> dict[str, Any]:
         """Append a line; a value that is not finite becomes null."""

@@ -36,3 +36,8 @@ class EventLog:
         if self.folder.is_remote:
             for file in sorted(self.local.iterdir()):
                 self.folder.storage.upload(str(file), join(self.uri, file.name))
+
+    def close(self, failed: bool = False) -> None:
+        """Write what was added, and end."""
+        self.flush()
+        self.writer.close()

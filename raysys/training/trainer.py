@@ -1,41 +1,56 @@
 """A training job on a Ray cluster: the worker group, its data, and its restarts."""
 
 import contextlib
+import functools
 import hashlib
 import logging
+import math
 import os
 import signal
 import threading
-import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import ray
 import ray.data
 import ray.train
 import torch
-from ray.train import FailureConfig, RunConfig, ScalingConfig, UserCallback
+from ray.train import FailureConfig, RunConfig, ScalingConfig
 from ray.train.torch import TorchConfig, TorchTrainer, get_device
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from raysys.data.batches import BatchFinisher
 from raysys.data.pipeline import DATASET, PlannedData, iterate_batches
 from raysys.errors import CertainFailure, RunFailed, UserError
-from raysys.training.loop import Place, TrainingJob, train
-from raysys.training.progress import ProgressBoard, ProgressDisplay
+from raysys.training.failures import explain_failure
+from raysys.training.gauges import RayGauges
+from raysys.training.job import Place, TrainingJob
+from raysys.training.lease import Lease
+from raysys.training.loop import train
+from raysys.training.phases import Phases
+from raysys.training.progress import ProgressBoard, ProgressDisplay, explain_silence
 from raysys.training.resources import check_address, check_cpus, check_gpus, needed_cpus
+from raysys.training.restarts import Growth, Resized, Restarts, SpentFailures, batches_of_group, cancel_reservations
 from raysys.training.settings import RaySettings, TrainingSettings
+from raysys.training.trackers import check_trackers
+from raysys.training.watchdog import Standstill, Watchdog, verdict
 
 HEALTH_CHECK = "RAY_TRAIN_HEALTH_CHECK_INTERVAL_S"
+START_TIMEOUT = "RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S"
 
 
 def start_ray(settings: RaySettings, training: TrainingSettings) -> None:
     """Connect to the cluster given by RAY_ADDRESS, or start a local Ray; check that the workers fit.
 
     Raises:
-        UserError: the workers would need more CPUs or GPUs than there are, or leave none for the data.
+        UserError: the workers would need more CPUs or GPUs than there are, or leave none for the data; a tracker is not installed.
     """
-    # The group's health is asked for every 0.1 s instead of 2 s, which is what each report and restart waits for.
-    os.environ.setdefault(HEALTH_CHECK, "0.1")
+    check_trackers(training.trackers)
+    # Health is asked for more often than every 2 s, which is what each report and restart waits for: of ten workers every 0.1 s.
+    os.environ.setdefault(HEALTH_CHECK, f"{min(2.0, max(0.1, training.max_workers / 100)):g}")
+    if training.elastic:
+        # Ray Train looks at the nodes every 20 s only, and asks for those that are gone by then: in vain, for 60 s by its default.
+        os.environ.setdefault(START_TIMEOUT, "5")
     if not ray.is_initialized():
         if address := os.environ.get("RAY_ADDRESS"):
             check_address(address)
@@ -47,8 +62,9 @@ def start_ray(settings: RaySettings, training: TrainingSettings) -> None:
             # This Ray is ours alone, on the loopback interface, and ends with the job.
             os.environ.setdefault("RAY_AUTH_MODE", "disabled")
             ray.init("local", num_cpus=cpus, include_dashboard=settings.dashboard, log_to_driver=False, logging_level=logging.ERROR)
+    inherited = _INHERITED | {name: os.environ[name] for name in (HEALTH_CHECK, START_TIMEOUT) if name in os.environ}
     for _ in range(_READERS):
-        warm_up.options(runtime_env={"env_vars": _INHERITED | {HEALTH_CHECK: os.environ[HEALTH_CHECK]}}).remote()
+        warm_up.options(runtime_env={"env_vars": inherited}).remote()
     ray.data.DataContext.get_current().enable_progress_bars = False
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     resources = ray.cluster_resources()
@@ -67,47 +83,64 @@ def warm_up() -> None:
     import raysys.data.builder  # noqa: F401
 
 
-def fit(job: TrainingJob, title: str, started: float) -> None:
+def fit(job: TrainingJob, title: str, started: float, lease: Lease) -> None:
     """Train on the cluster until the last step, restarting the worker group after failures.
 
     Args:
         job: what to do.
         title: how the run is called on the screen.
         started: `time.perf_counter()` when the command was given.
+        lease: the right to train this run.
 
     Raises:
         RunFailed: training ended early; the message carries the first worker's error.
         KeyboardInterrupt: Ctrl-C; the workers were stopped.
     """
-    checkpoints = job.checkpoints
-    data = PlannedData(job.plan, job.builder, job.total_steps, checkpoints.next_step)
-    board = ProgressBoard.remote()  # type: ignore[attr-defined]
+    settings, checkpoints = job.settings, job.checkpoints
+    data = PlannedData(job.plan, job.builder, job.total_steps, checkpoints.next_step, reader_cpus=0 if settings.elastic else 1)
+    # The board stands beside this process, whose node is the one that the run cannot lose.
+    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+    board = ProgressBoard.options(scheduling_strategy=here).remote()  # type: ignore[attr-defined]
+    each = {"CPU": float(settings.cpus_per_worker)} | ({"GPU": 1.0} if settings.gpu else {})
+    growth = None
+    if settings.elastic:
+        actor = ray.remote(num_cpus=0)(Growth).options(scheduling_strategy=here)
+        growth = actor.remote(settings.max_workers, each, settings.resize_seconds)
+    between = settings.min_workers, settings.max_workers
     scaling = ScalingConfig(
-        num_workers=job.settings.workers,
-        use_gpu=job.settings.gpu,
-        resources_per_worker={"CPU": job.settings.cpus_per_worker} | ({"GPU": 1} if job.settings.gpu else {}),
+        num_workers=between if settings.elastic else settings.max_workers,  # type: ignore[arg-type]
+        use_gpu=settings.gpu,
+        resources_per_worker=each,
+        # Ray Train would throw away the steps since the last checkpoint: see Growth.
+        elastic_resize_monitor_interval_s=math.inf,  # type: ignore[call-arg]
     )
     trainer = TorchTrainer(
         run_worker,
-        train_loop_config={"job": job, "board": board},
+        train_loop_config={"job": job, "board": board, "growth": growth, "lease": lease},
         datasets={DATASET: ray.data.range(1)},  # the real data set is made by PlannedData, for the workers there are
         dataset_config=data,
         scaling_config=scaling,
-        torch_config=TorchConfig(backend="nccl" if job.settings.gpu else "gloo"),
+        torch_config=TorchConfig(backend="nccl" if settings.gpu else "gloo"),
         run_config=RunConfig(
             name="ray-train",
             storage_path=_ray_storage(job),
-            failure_config=FailureConfig(max_failures=job.settings.max_failures),
-            callbacks=[_NoSecondTry()],  # type: ignore[list-item]
+            failure_config=FailureConfig(max_failures=-1),
+            callbacks=[Restarts(settings.max_failures, checkpoints.next_step, board)],  # type: ignore[list-item]
         ),
     )
+    lease.note(trainer.train_run_context.run_id)  # type: ignore[attr-defined]
+    if lease.former:
+        cancel_reservations(lease.former.ray_run)
+    silence = functools.partial(explain_silence, settings.min_workers, each)
     try:
-        with _interruptible(), ProgressDisplay(board, job.total_steps, title, started):
+        with _interruptible(), ProgressDisplay(board, job.total_steps, title, started, silence):
             trainer.fit()
     except ray.train.TrainingFailedError as error:
-        raise RunFailed(_cause(error)) from None
+        raise RunFailed(_cause(error, ray.get(board.still.remote()))) from None
     finally:
         ray.kill(board)  # after the display has taken the last lines from it
+        if growth:
+            ray.kill(growth)  # type: ignore[arg-type]
 
 
 @contextlib.contextmanager
@@ -130,29 +163,39 @@ def _interruptible() -> Iterator[None]:
 def run_worker(config: dict[str, Any]) -> None:
     """What Ray Train calls in every worker."""
     job: TrainingJob = config["job"]
+    board = config["board"]
     context = ray.train.get_context()
     place = Place(context.get_world_rank(), context.get_world_size(), get_device())
     if job.checkpoints.next_step() >= job.total_steps:
         return
+    if place.rank == 0:
+        board.begin.remote()
     torch.set_num_threads(job.settings.cpus_per_worker)
     finisher = BatchFinisher(job.image, job.decode_threads, job.builder)
-    batches = iterate_batches(ray.train.get_dataset_shard(DATASET), finisher)
-    try:
-        train(job, place, batches, report=config["board"].put.remote)
-    except (RunFailed, UserError):
-        raise
-    except Exception:
-        # An exception leaves the worker without its traceback; as text it reaches the person who started the run.
-        raise RunFailed(traceback.format_exc().strip()) from None
+    phases, gauges = Phases(place.device), RayGauges(job.folder, place.rank)
 
+    def report(line: dict[str, Any]) -> None:
+        gauges.add(line)
+        if place.rank == 0:
+            board.put.remote(line)
 
-class _NoSecondTry(UserCallback):
-    """Ends the job at a failure that a restart would only meet again: what a callback raises is not retried."""
+    def grows_at(first_step: int, step: int) -> bool:
+        return config["growth"] is not None and ray.get(config["growth"].grows_at.remote((place.workers, first_step), step))
 
-    def after_exception(self, run_context: Any, worker_exceptions: dict[int, Exception]) -> None:
-        for error in worker_exceptions.values():
-            if isinstance(error, CertainFailure | UserError):
-                raise error
+    beat = board.beat.remote if place.rank == 0 else None
+    with (
+        Watchdog(phases, place.rank, place.workers, job.settings.watchdog_seconds, job.folder, board.stands_still.remote, beat),
+        explain_failure(place.rank, phases, job.builder.samples),
+        config["lease"].kept(by="worker") if place.rank == 0 else contextlib.nullcontext(lambda: None) as check_lease,
+    ):
+        fetched = iterate_batches(ray.train.get_dataset_shard(DATASET), finisher)
+        batches = batches_of_group(fetched, job.settings.checkpoint_every, grows_at, check_lease)
+        try:
+            train(job, place, batches, report, phases, board.tell.remote)
+        except Resized as resized:
+            if place.rank == 0:
+                board.tell.remote(str(resized))
+            raise
 
 
 def _ray_storage(job: TrainingJob) -> str:
@@ -166,11 +209,17 @@ def _ray_storage(job: TrainingJob) -> str:
 _LEFT_ALONE = ("Connection closed by peer", "Connection reset by peer")  # what the others see when one worker has gone
 
 
-def _cause(error: BaseException) -> str:
+def _cause(error: BaseException, still: Sequence[Standstill] = ()) -> str:
+    """What ended the run, for people: a worker's own error, else a standstill, else what is known of the workers that are gone."""
     if isinstance(fault := getattr(error, "controller_failure", None), CertainFailure | UserError):
         return str(fault)
-    failures = [(rank, str(failure).strip()) for rank, failure in sorted(getattr(error, "worker_failures", {}).items())]
+    failures = sorted(getattr(fault if isinstance(fault, SpentFailures) else error, "worker_failures", {}).items())
+    first_hand = [(rank, fault) for rank, fault in failures if not any(sign in str(fault) for sign in _LEFT_ALONE)]
+    told = [(rank, fault) for rank, fault in first_hand if isinstance(fault, RunFailed | UserError)]
+    if still and not told:
+        return verdict(still)
     if not failures:
         return str(error).strip()
-    first = [failure for failure in failures if not any(sign in failure[1] for sign in _LEFT_ALONE)] or failures
-    return "worker {}: {}".format(*first[0])
+    rank, fault = (told or first_hand or failures)[0]
+    text = str(fault).strip()
+    return text if text.startswith("rank ") else f"worker {rank}: {text}"

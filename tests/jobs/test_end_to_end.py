@@ -217,8 +217,13 @@ def test_exporting_a_checkpoint(call: Jobs, run, tmp_path, step):
     saved = load_run(str(run))
     state = saved.checkpoints.all()[-2] if step == "number" else saved.checkpoint(step)
     out_folder = tmp_path / "out"
-    code, out, err = call("export", "--run", str(run), "--out", str(out_folder), "--step", str(state.step) if step == "number" else step)
+    formats = ("--formats", "all") if step == "latest" else ()
+    arguments = ("--out", str(out_folder), "--step", str(state.step) if step == "number" else step, *formats)
+    code, out, err = call("export", "--run", str(run), *arguments)
     assert (code, err) == (0, "")
+    assert ("onnx: " in out) == ("sentence-transformers: " in out) == (out_folder / "onnx/text.onnx").exists() == bool(formats)
+    assert f'data_fingerprint": "{state.fingerprint}' in (out_folder / "raysys.json").read_text()
+    assert f"Fingerprint of the data: `{state.fingerprint}`" in (out_folder / "README.md").read_text()
     assert f"exported step {state.step} to {out_folder}" in out
     encoder = Encoder.load(out_folder)
     assert encoder.info["step"] == state.step

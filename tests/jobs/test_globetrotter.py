@@ -1,6 +1,5 @@
 """Training as a person starts it: what is refused, in one sentence, with code 2, before anything was started."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ from raysys.runs.run import open_run
 from raysys.runs.settings import GlobetrotterSettings
 from raysys.settings import from_mapping, load
 from raysys.storage import Storage
-from raysys.training.checkpoints import CheckpointState
+from raysys.training.checkpoint_mark import CheckpointState, Mark
 from tests.data.worlds import all_languages, write_dataset
 from tests.data.worlds import load as load_samples
 from tests.jobs.calling import ROOT, job
@@ -167,8 +166,8 @@ def started(config):
     settings = from_mapping(GlobetrotterSettings, yaml.safe_load(Path(config()).read_text()), "small.yaml")
     run = open_run(settings)
     run.folder.save_settings(run.settings)
-    state = CheckpointState(step=2, fingerprint=run.samples.fingerprint, workers=2, zero_stage=1, score=None)
-    run.folder.write_text("checkpoints/step-00000002/complete.json", json.dumps(vars(state)))
+    state = CheckpointState(step=2, fingerprint=run.samples.fingerprint, workers=2, zero_stage=1, score=None, micro_batches=2)
+    Mark(state, "0", "2030-01-01T00:00:00+00:00", {}).write(run.folder.storage, run.checkpoints.uri(2))
     return run
 
 
@@ -180,7 +179,7 @@ def started(config):
         ({"model.text": {"layers": 2}}, "model.text.layers = 4, now asked for 2"),
         ({"objective.margin": 0.1}, "objective.margin = 0.4, now asked for 0.1"),
         ({"data.languages": ["de", "en"]}, "data.languages = ['de', 'en', 'ja', 'ru'], now asked for ['de', 'en']"),
-        ({"training.workers": 1}, "resume with --training.workers 2 --training.zero-stage 1"),
+        ({"training.workers": 4}, "divides each global batch into 2 micro-batches, too few for 4 workers"),
     ],
 )
 def test_settings_that_would_change_a_run_are_refused_when_it_is_resumed(call, config, started, changes, message):

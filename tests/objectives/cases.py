@@ -7,6 +7,7 @@ import torch
 from hypothesis import settings
 from hypothesis import strategies as st
 
+BLOCKS = st.sampled_from([1, 20, 2**24])  # pairs: a row at a time, a few, all at once
 quick = settings(max_examples=25, deadline=None)
 sizes = st.integers(1, 9)
 seeds = st.integers(0, 2**32 - 1)
@@ -16,10 +17,13 @@ def vectors(seed: int, rows: int, width: int = 5) -> np.ndarray:
     return np.random.default_rng([seed, 1]).normal(size=(rows, width))
 
 
-def same_images(seed: int, rows: int) -> np.ndarray:
-    """Rows draw their image from few, so that some images repeat."""
-    ids = np.random.default_rng([seed, 2]).integers(0, max(1, rows - 2), rows)
-    return ids[:, None] == ids[None, :]
+def image_ids(seed: int, rows: int) -> np.ndarray:
+    """Rows draw their image from few, so that some images repeat; 0, no image, may be among them."""
+    return np.random.default_rng([seed, 2]).integers(-1, max(1, rows - 2), rows)
+
+
+def same(ids: np.ndarray, i: int, j: int) -> bool:
+    return i == j or ids[i] == ids[j] != 0
 
 
 def tensors(*arrays: np.ndarray) -> list[torch.Tensor]:

@@ -5,9 +5,9 @@ import torch
 
 from raysys.objectives.similarity import (
     MINIMUM_TEMPERATURE,
-    cosine_similarity,
+    clamp_temperature,
+    leave_out_itself,
     same_image_pairs,
-    scale_by_temperature,
     unit_vectors,
     weighted_cross_entropy,
 )
@@ -27,41 +27,34 @@ def test_a_broken_vector_is_not_hidden():
     assert unit_vectors(torch.tensor([[math.inf, 1.0]])).isnan().any()
 
 
-def test_cosines_are_float32_under_autocast_and_for_half_precision():
-    a = torch.randn(6, 32)
-    exact = cosine_similarity(a.double(), a.double())
-    assert exact.dtype == torch.float64
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        under_autocast = cosine_similarity(a, a)
-    assert under_autocast.dtype == torch.float32
-    torch.testing.assert_close(under_autocast.double(), exact, atol=1e-6, rtol=0)
-    half = a.bfloat16()
-    result = cosine_similarity(half, half)
-    assert result.dtype == torch.float32
-    torch.testing.assert_close(result.double(), cosine_similarity(half.double(), half.double()), atol=1e-6, rtol=0)
-
-
 def test_same_image_pairs():
     pairs = same_image_pairs(torch.tensor([7, -3, 7, 0, 0]))
     assert pairs.int().tolist() == [[1, 0, 1, 0, 0], [0, 1, 0, 0, 0], [1, 0, 1, 0, 0], [0, 0, 0, 1, 0], [0, 0, 0, 0, 1]]
+    assert same_image_pairs(torch.tensor([7, -3, 7, 0, 0]), slice(2, 4)).equal(pairs[2:4])
 
 
 @pytest.mark.parametrize("temperature", [0.0, -1.0, 1e-9, MINIMUM_TEMPERATURE])
 def test_temperature_is_clamped(temperature):
-    similarity = torch.tensor([1.0, -1.0])
-    expected = pytest.approx([100.0, -100.0])
-    assert scale_by_temperature(similarity, temperature).tolist() == expected
-    assert scale_by_temperature(similarity, torch.tensor([temperature])).tolist() == expected
+    assert clamp_temperature(temperature) == MINIMUM_TEMPERATURE
+    assert clamp_temperature(torch.tensor([temperature])).item() == pytest.approx(MINIMUM_TEMPERATURE)
+    assert clamp_temperature(0.5) == clamp_temperature(torch.tensor([0.5])).item() == 0.5
+    assert clamp_temperature(torch.tensor([math.nan])).isnan()
 
 
-def test_a_learned_temperature_can_come_back_from_below_the_minimum():
-    temperature = torch.tensor([0.001], requires_grad=True)
-    scale_by_temperature(torch.tensor([1.0]), temperature).sum().backward()
-    assert temperature.grad.item() == pytest.approx(-1 / MINIMUM_TEMPERATURE**2)
+@pytest.mark.parametrize(("start", "slope", "passes"), [(0.001, -2.0, -2.0), (0.001, 2.0, 0.0), (0.01, 2.0, 0.0), (0.1, 2.0, 2.0)])
+def test_a_learned_temperature_can_come_back_from_below_the_minimum_and_sinks_no_further(start, slope, passes):
+    temperature = torch.tensor([start], requires_grad=True)
+    (clamp_temperature(temperature) * slope).sum().backward()
+    assert temperature.grad.item() == passes
 
 
-def test_weights_of_excluded_pairs_do_not_count():
-    logits = torch.zeros(2, 3)
-    excluded = torch.tensor([[True, False, False], [False, True, False]])
-    assert weighted_cross_entropy(logits, torch.ones(2, 3), excluded).item() == pytest.approx(math.log(2))
-    assert weighted_cross_entropy(logits, torch.ones(2, 3)).item() == pytest.approx(math.log(3))
+def test_what_is_left_out_does_not_count():
+    weights = torch.tensor([[0.0, 1, 1], [1, 0, 1]])
+    loss, weight = weighted_cross_entropy(leave_out_itself(torch.zeros(2, 3), slice(0, 2)), weights)
+    assert weight == 4
+    assert loss.item() == pytest.approx(4 * math.log(2))
+    loss, weight = weighted_cross_entropy(leave_out_itself(torch.zeros(1, 3), slice(2, 3)), torch.ones(1, 3) - torch.eye(3)[2:])
+    assert loss.item() == pytest.approx(2 * math.log(2))
+    loss, weight = weighted_cross_entropy(torch.zeros(2, 3), torch.ones(2, 3))
+    assert loss.item() / weight == pytest.approx(math.log(3))
+    assert weighted_cross_entropy(leave_out_itself(torch.ones(1, 1), slice(0, 1)), torch.zeros(1, 1)) == (0, 0)

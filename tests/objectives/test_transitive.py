@@ -5,15 +5,32 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raysys.objectives.transitive import transitive_loss, transitive_similarity
-from tests.objectives.cases import cosine, log_softmax, loss_and_gradients, quick, same_images, seeds, sizes, tensors, vectors
+from tests.objectives.cases import (
+    BLOCKS,
+    cosine,
+    image_ids,
+    log_softmax,
+    loss_and_gradients,
+    quick,
+    same,
+    seeds,
+    sizes,
+    tensors,
+    vectors,
+)
 
 variants = st.sampled_from(["product", "rescaled"])
 margins = st.sampled_from([0.0, 0.2, 0.4, 0.9])
 
 
+def pictures(seed: int, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Vectors of images and of their captions, mostly alike."""
+    return vectors(seed, rows, 3) + 1, vectors(seed + 1, rows, 3) * 0.5 + 1
+
+
 def similarities(seed: int, rows: int) -> tuple[np.ndarray, np.ndarray]:
     """α^v of all pairs and α^x of the diagonal, mostly positive, as cosines of related vectors are."""
-    images, captions = vectors(seed, rows, 3) + 1, vectors(seed + 1, rows, 3) * 0.5 + 1
+    images, captions = pictures(seed, rows)
     return (
         np.array([[cosine(a, b) for b in images] for a in images]),
         np.array([cosine(a, b) for a, b in zip(images, captions, strict=True)]),
@@ -36,12 +53,12 @@ def alpha_by_loops(image_similarity, image_caption, margin, variant):
     return alpha
 
 
-def loss_by_loops(beta, alpha, temperature, same_image):
+def loss_by_loops(beta, alpha, temperature, ids):
     rows, total, weight = len(beta), 0.0, 0.0
     for i in range(rows):
         candidates = {k: beta[i][k] / temperature for k in range(rows) if k != i}
         for j in candidates:
-            target = 1.0 if same_image[i][j] else alpha[i][j]
+            target = 1.0 if same(ids, i, j) else alpha[i][j]
             total -= target * log_softmax(candidates, j)
             weight += target
     return total / weight if weight else 0.0
@@ -102,64 +119,86 @@ def test_alpha_refuses_what_has_no_meaning():
 
 
 @quick
-@given(seeds, sizes, st.sampled_from([0.05, 0.1, 1.0]))
-def test_loss_equals_the_equation(seed, rows, temperature):
-    beta = np.array([[cosine(a, b) for b in vectors(seed, rows)] for a in vectors(seed, rows)])
-    alpha = alpha_by_loops(*similarities(seed, rows), 0.4, "product")
-    same = same_images(seed, rows)
-    loss = transitive_loss(torch.from_numpy(beta), torch.from_numpy(alpha), temperature, torch.from_numpy(same))
-    assert loss.item() == pytest.approx(loss_by_loops(beta, alpha, temperature, same), rel=1e-9, abs=1e-12)
-    order = torch.from_numpy(np.random.default_rng(seed).permutation(rows))
-    moved = [tensor[order][:, order] for tensor in tensors(beta, alpha, same)]
-    torch.testing.assert_close(transitive_loss(moved[0], moved[1], temperature, moved[2]), loss)
+@given(seeds, sizes, st.sampled_from([0.05, 0.1, 1.0]), variants, margins, BLOCKS)
+def test_loss_equals_the_equation(seed, rows, temperature, variant, margin, pairs):
+    captions, seen, ids = vectors(seed, rows), pictures(seed, rows), image_ids(seed, rows)
+    beta = [[cosine(a, b) for b in captions] for a in captions]
+    alpha = alpha_by_loops(*similarities(seed, rows), margin, variant)
+    given_tensors = tensors(captions, *seen)
+    loss = transitive_loss(*given_tensors, temperature, torch.from_numpy(ids), margin, variant, pairs)
+    assert loss.item() == pytest.approx(loss_by_loops(beta, alpha, temperature, ids), rel=1e-9, abs=1e-12)
 
 
 @quick
-@given(seeds, st.integers(2, 9), st.floats(0.1, 1))
-def test_loss_does_not_depend_on_the_scale_of_alpha(seed, rows, factor):
-    beta, alpha = tensors(vectors(seed, rows, rows), np.random.default_rng(seed).random((rows, rows)))
-    nothing = torch.zeros(rows, rows, dtype=torch.bool)
-    torch.testing.assert_close(transitive_loss(beta, alpha * factor, 0.1, nothing), transitive_loss(beta, alpha, 0.1, nothing))
+@given(seeds, sizes, variants, st.floats(1e-3, 1e3))
+def test_order_of_rows_and_lengths_of_vectors_do_not_matter(seed, rows, variant, factor):
+    captions, images, image_captions, ids = tensors(vectors(seed, rows), *pictures(seed, rows), image_ids(seed, rows))
+    loss = transitive_loss(captions, images, image_captions, 0.1, ids, 0.4, variant)
+    order = torch.from_numpy(np.random.default_rng(seed).permutation(rows))
+    moved = transitive_loss(captions[order], images[order], image_captions[order], 0.1, ids[order], 0.4, variant)
+    torch.testing.assert_close(moved, loss)
+    scaled = transitive_loss(captions * factor, images / factor, image_captions * factor, 0.1, ids, 0.4, variant)
+    torch.testing.assert_close(scaled, loss)
 
 
-def test_gradients():
-    beta, alpha = tensors(vectors(0, 5, 5), np.random.default_rng(0).random((5, 5)))
-    same, temperature = torch.from_numpy(same_images(0, 5)), torch.tensor([0.3], dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda b, t: transitive_loss(b, alpha, t, same), (beta.requires_grad_(), temperature))
-    targets = alpha.clone().requires_grad_()
-    transitive_loss(beta, targets, 0.1, same).backward()
-    assert targets.grad is None, "the targets are constants"
+@pytest.mark.parametrize("variant", ["product", "rescaled"])
+@pytest.mark.parametrize("pairs", [1, 12, 1000])
+def test_gradients(pairs, variant):
+    captions, images, image_captions, ids = tensors(vectors(0, 5), *pictures(0, 5), image_ids(0, 5))
+    temperature = torch.tensor([0.3], dtype=torch.float64, requires_grad=True)
+
+    def loss(captions, temperature):
+        return transitive_loss(captions, images.requires_grad_(), image_captions.requires_grad_(), temperature, ids, 0.1, variant, pairs)
+
+    assert torch.autograd.gradcheck(loss, (captions.requires_grad_(), temperature))
+    loss(captions, temperature).backward()
+    assert images.grad is None, "what the targets are made of is constant"
+    assert image_captions.grad is None
 
 
-def test_zero_alpha_gives_zero_loss_and_gradient():
+@pytest.mark.parametrize("variant", ["product", "rescaled"])
+def test_zero_alpha_gives_zero_loss_and_gradient(variant):
     for rows in (1, 4):
         loss, (gradient,) = loss_and_gradients(
-            transitive_loss, torch.randn(rows, rows), alpha=torch.zeros(rows, rows), temperature=0.1, same_image=torch.eye(rows).bool()
+            transitive_loss,
+            torch.randn(rows, 5),
+            images=torch.eye(rows),
+            image_captions=torch.eye(rows),
+            temperature=0.1,
+            image_ids=torch.zeros(rows),
+            margin=0.1,
+            variant=variant,
         )
         assert loss == 0
         assert gradient.eq(0).all()
 
 
-def test_the_diagonal_plays_no_part():
-    beta, alpha, nothing = torch.randn(4, 4), torch.rand(4, 4), torch.zeros(4, 4, dtype=torch.bool)
-    loss, (gradient,) = loss_and_gradients(transitive_loss, beta, alpha=alpha, temperature=0.1, same_image=nothing)
-    assert gradient.diagonal().eq(0).all()
-    changed = transitive_loss(beta + 50 * torch.eye(4), alpha + torch.eye(4), 0.1, nothing)
-    assert changed.item() == loss
-
-
 def test_captions_of_the_same_image_are_never_negatives():
-    same = torch.tensor([[1, 1, 0], [1, 1, 0], [0, 0, 1]]).bool()
-    _, (gradient,) = loss_and_gradients(transitive_loss, torch.zeros(3, 3), alpha=torch.zeros(3, 3), temperature=0.1, same_image=same)
-    assert gradient[0, 1] < 0
-    assert gradient[1, 0] < 0
-    assert gradient[0, 2] > 0
-    assert gradient[2].eq(0).all(), "nothing is known about the third caption"
+    unlike = torch.eye(3)
+
+    def pull(ids):
+        """Change of the loss as caption 0 moves towards captions 1 and 2, which are alike."""
+        captions = torch.tensor([[1.0, 0, 0], [0, 1, 0], [0, 0, 1]])
+        _, (gradient,) = loss_and_gradients(
+            transitive_loss, captions, images=unlike, image_captions=unlike, temperature=0.1, image_ids=torch.tensor(ids)
+        )
+        return gradient[0, 1].item(), gradient[0, 2].item()
+
+    towards_1, towards_2 = pull([7, 7, 9])
+    assert towards_1 < 0 < towards_2
+    assert pull([0, 0, 9]) == (0, 0), "no image is like no other"
 
 
-def test_half_precision_is_computed_in_float32():
-    beta, alpha = torch.rand(6, 6).bfloat16(), torch.rand(6, 6).bfloat16()
-    nothing = torch.zeros(6, 6, dtype=torch.bool)
-    loss = transitive_loss(beta, alpha, 0.01, nothing)
-    assert loss.dtype == torch.float32
-    assert loss.item() == pytest.approx(transitive_loss(beta.double(), alpha.double(), 0.01, nothing).item(), rel=1e-5)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_is_computed_in_float32(dtype):
+    captions, images, image_captions = (torch.rand(6, 16).to(dtype) for _ in range(3))
+    others = {"temperature": 0.01, "image_ids": torch.zeros(6), "variant": "rescaled"}
+    for surroundings in (torch.bfloat16, torch.float16):
+        with torch.autocast("cpu", dtype=surroundings):
+            loss, (gradient,) = loss_and_gradients(transitive_loss, captions, images=images, image_captions=image_captions, **others)
+        exact, (right,) = loss_and_gradients(
+            transitive_loss, captions.double(), images=images.double(), image_captions=image_captions.double(), **others
+        )
+        assert loss == pytest.approx(exact, rel=1e-4)
+        torch.testing.assert_close(gradient, right.to(dtype))
+    assert transitive_loss(captions, images, image_captions, 0.01, torch.zeros(6)).dtype == torch.float32

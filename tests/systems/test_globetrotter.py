@@ -1,14 +1,20 @@
 """The system alone: what it computes of a batch, and what its weights leave out."""
 
+import copy
 import dataclasses
+import itertools
 
 import pytest
 import torch
 
 from raysys.errors import UserError
+from raysys.objectives.similarity import MINIMUM_TEMPERATURE
 from raysys.settings import from_mapping
 from raysys.systems.globetrotter import Globetrotter, ObjectiveSettings
 from tests.training.worlds import FEATURES, batch, build, model_settings, objective, tiny_backbone
+
+LOSSES = ("transitive", "image", "image_caption", "cloze")
+COMBINATIONS = [weights for weights in itertools.product((0, 1), repeat=4) if any(weights)]
 
 
 @pytest.fixture(scope="module")
@@ -138,3 +144,164 @@ def test_without_transitive_loss_captions_are_compared_as_with_images(backbone):
 def test_impossible_objectives_are_refused(values, says):
     with pytest.raises(UserError, match=says):
         from_mapping(ObjectiveSettings, values, "run.yaml")
+
+
+def learning(backbone: str, start: float = 0.1, frozen: bool = True, **weights: float) -> Globetrotter:
+    wanted = objective(**weights).model_dump()
+    wanted["temperature"] = {"learned": True, "transitive": start, "image": 2 * start, "image_caption": 3 * start}
+    return build(model_settings(backbone, frozen=frozen), ObjectiveSettings.model_validate(wanted))
+
+
+EDGES = {
+    "usual": lambda: batch(0, pictures=True),
+    "one row": lambda: batch(0, pictures=True).rows(2, 3),
+    "no masked token": lambda: dataclasses.replace(batch(0, pictures=True), labels=torch.full_like(batch(0).labels, -100)),
+    "a caption of padding": lambda: dataclasses.replace(
+        batch(0, pictures=True), attention_mask=batch(0).attention_mask * (torch.arange(7) != 3).long()[:, None]
+    ),
+    "padding only": lambda: dataclasses.replace(
+        (row := batch(0, pictures=True).rows(0, 0)), attention_mask=torch.zeros_like(row.attention_mask)
+    ),
+}
+
+
+@pytest.mark.parametrize("edge", EDGES)
+@pytest.mark.parametrize("weights", COMBINATIONS, ids=str)
+def test_every_trained_parameter_has_a_gradient(backbone, weights, edge):
+    given = EDGES[edge]()
+    for heads, layers in (("separate", 1), ("shared", 0)):
+        model = model_settings(backbone, frozen=False)
+        model = model.model_copy(update={"text_heads": heads, "text": model.text.model_copy(update={"layers": layers})})
+        wanted = objective(**dict(zip(LOSSES, weights, strict=True)))
+        system = build(model, wanted.model_copy(update={"temperature": wanted.temperature.model_copy(update={"learned": True})})).train()
+        vectors = system(given)
+        if edge == "padding only":  # what a gather leaves of a share without samples
+            other = system(batch(0, pictures=True))
+            vectors = {name: torch.cat([rows[:0], other[name].detach()]) for name, rows in vectors.items()}
+        system.total(system.losses(vectors)).backward()
+        trained = {name: parameter for name, parameter in system.named_parameters() if parameter.requires_grad}
+        assert [name for name, parameter in trained.items() if parameter.grad is None] == []
+        assert all(parameter.grad.isfinite().all() for parameter in trained.values())
+        if edge == "usual":
+            without = {name for name, parameter in trained.items() if parameter.grad.eq(0).all()}
+            assert not {name for name in without if "bias" not in name}, "what no loss trains is frozen"
+
+
+@pytest.mark.parametrize(
+    ("weights", "frozen"),
+    [
+        ({}, set()),
+        ({"image_caption": 0}, {"image_caption_head"}),
+        ({"image": 0, "image_caption": 0}, {"image", "image_head", "image_caption_head"}),
+        ({"transitive": 0, "image_caption": 0, "cloze": 0}, {"text", "image_caption_head"}),
+        ({"transitive": 0, "image": 0, "image_caption": 0}, set()),
+    ],
+)
+def test_what_no_loss_trains_is_frozen(backbone, weights, frozen):
+    system = build(model_settings(backbone, frozen=False), objective(**weights)).train()
+    parameters = list(system.named_parameters())
+    assert {name.split(".")[0] for name, one in parameters if not one.requires_grad} == frozen
+    assert not {name.split(".")[0] for name, one in parameters if one.requires_grad} & frozen
+    if "image" in frozen:
+        assert not system.image.network.training, "a frozen network's statistics stay as they are"
+
+
+def test_learned_temperatures_begin_as_set_and_leave_as_columns(backbone):
+    system = learning(backbone, image=0).requires_grad_(False)
+    vectors = system(batch(0))
+    assert set(system.temperatures) == {"transitive", "image_caption"}
+    assert vectors["temperature_transitive"].equal(torch.full((7,), 0.1))
+    assert vectors["temperature_image_caption"].allclose(torch.full((7,), 0.3))
+    fixed = {"transitive": 0.1, "image_caption": 0.3}
+    settings = objective(image=0).model_dump() | {"temperature": fixed}
+    plain = build(model_settings(backbone), ObjectiveSettings.model_validate(settings)).requires_grad_(False)
+    expected, found = plain.losses(plain(batch(0))), system.losses(vectors)
+    assert {name: float(term) for name, term in found.items()} == pytest.approx({name: float(term) for name, term in expected.items()})
+    assert system.temperature_values(vectors) == pytest.approx({"temperature_transitive": 0.1, "temperature_image_caption": 0.3})
+    assert plain.temperature_values(plain(batch(0))) == {"temperature_transitive": 0.1, "temperature_image_caption": 0.3}
+    assert not any(name.startswith("temperature") for name in plain(batch(0)))
+    assert not hasattr(plain, "temperatures")
+
+
+def test_the_gradient_of_a_learned_temperature_is_that_of_finite_differences(backbone):
+    system = learning(backbone).double().eval()
+    given = dataclasses.replace(batch(0), features=batch(0).features.double())
+
+    def loss() -> torch.Tensor:
+        vectors = system(given)
+        # float32 of the networks' own making; from here on in float64
+        vectors = {name: rows.double() if rows.is_floating_point() else rows for name, rows in vectors.items()}
+        for name, learned in system.temperatures.items():
+            vectors[f"temperature_{name}"] = (learned.start * learned.log_ratio.exp()).expand(7)
+        return system.total(system.losses(vectors))
+
+    loss().backward()
+    for name, learned in system.temperatures.items():
+        moved = []
+        for change in (1e-4, -1e-4):
+            with torch.no_grad():
+                learned.log_ratio += change
+                moved.append(loss().item())
+                learned.log_ratio -= change
+        assert learned.log_ratio.grad.item() == pytest.approx((moved[0] - moved[1]) / 2e-4, rel=1e-5), name
+
+
+def test_a_learned_temperature_stops_at_the_minimum(backbone):
+    system = learning(backbone)
+    with torch.no_grad():
+        for learned in system.temperatures.values():
+            learned.log_ratio.fill_(-9.0)
+        lowest = build(
+            model_settings(backbone),
+            ObjectiveSettings.model_validate(
+                objective().model_dump() | {"temperature": dict.fromkeys(("transitive", "image", "image_caption"), MINIMUM_TEMPERATURE)}
+            ),
+        )
+        found, expected = (one.losses(one(batch(0))) for one in (system, lowest))
+        assert {name: float(term) for name, term in found.items()} == pytest.approx({name: float(term) for name, term in expected.items()})
+
+
+def gradients_of(system: Globetrotter) -> dict[str, torch.Tensor]:
+    return {name: parameter.grad.clone() for name, parameter in system.named_parameters() if parameter.requires_grad}
+
+
+def assert_alike(found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> None:
+    assert found.keys() == expected.keys()
+    for name, gradient in expected.items():
+        assert (found[name] - gradient).norm() <= 1e-5 * gradient.norm() + 1e-7, name
+
+
+def test_cached_gradients_of_micro_batches_are_those_of_the_whole_batch(backbone):
+    system, given = learning(backbone), batch(0)
+    system.total(system.losses(system(given))).backward()
+    expected = gradients_of(system)
+    system.zero_grad()
+    parts = [given.rows(start, start + 3) for start in (0, 3)] + [given.rows(6, 7)]
+    with torch.no_grad():
+        embedded = [system(part) for part in parts]
+    whole = {name: torch.cat([part[name] for part in embedded]) for name in embedded[0]}
+    leaves = {name: rows.requires_grad_() for name, rows in whole.items() if rows.is_floating_point()}
+    system.total(system.losses(whole)).backward()
+    for part, start in zip(parts, (0, 3, 6), strict=True):
+        again = system(part)
+        wanted = [name for name in leaves if again[name].requires_grad]
+        torch.autograd.backward([again[name] for name in wanted], [leaves[name].grad[start : start + part.count] for name in wanted])
+    found = gradients_of(system)
+    assert_alike(found, expected)
+    assert found["temperatures.image.log_ratio"].abs() > 1e-3
+
+
+def test_recomputed_activations_change_nothing(backbone):
+    model = model_settings(backbone, dropout=0.2, frozen=False)
+    system = build(model, objective()).train()
+    recomputing = copy.deepcopy(system)
+    recomputing.checkpoint_activations()
+    found = []
+    for one in (system, recomputing):
+        torch.manual_seed(3)
+        loss = one.total(one.losses(one(batch(0, pictures=True))))
+        loss.backward()
+        found.append((loss.item(), gradients_of(one), dict(one.named_buffers())))
+    assert found[0][0] == found[1][0]
+    assert_alike(found[1][1], found[0][1])
+    assert all(buffer.equal(found[0][2][name]) for name, buffer in found[1][2].items())

@@ -13,8 +13,7 @@ from torch import nn
 from raysys.objectives.cloze import cloze_loss
 from raysys.objectives.image_caption import info_nce
 from raysys.objectives.image_contrastive import nt_xent
-from raysys.objectives.similarity import cosine_similarity, same_image_pairs
-from raysys.objectives.transitive import transitive_loss, transitive_similarity
+from raysys.objectives.transitive import transitive_loss
 from raysys.training.gather import gather_rows
 
 ROWS, RANKS = 10, 4
@@ -61,22 +60,17 @@ def make(dtype: torch.dtype) -> tuple[Towers, dict[str, torch.Tensor]]:
 
 
 def loss_of(objective: str, rows: dict[str, torch.Tensor], temperature: torch.Tensor) -> torch.Tensor:
-    same = same_image_pairs(rows["image_ids"])
+    ids = rows["image_ids"]
     if objective == "all":
         return sum((loss_of(name, rows, temperature) for name in OBJECTIVES[1:-1]), torch.zeros(()))
     if objective == "image-contrastive":
-        return nt_xent(rows["view_1"], rows["view_2"], temperature, same)
+        return nt_xent(rows["view_1"], rows["view_2"], temperature, ids)
     if objective == "image-caption":
-        return info_nce(rows["view_1"], rows["captions"], temperature, same)
+        return info_nce(rows["view_1"], rows["captions"], temperature, ids)
     if objective == "cloze":
         return cloze_loss(rows["loss_sums"], rows["counts"])
-    alpha = transitive_similarity(
-        cosine_similarity(rows["view_1"], rows["view_2"]),
-        cosine_similarity(rows["view_1"], rows["captions"]).diagonal(),
-        0.1,
-        objective.removeprefix("transitive-"),  # type: ignore[arg-type]
-    )
-    return transitive_loss(cosine_similarity(rows["captions"], rows["captions"]), alpha, temperature, same)
+    variant = objective.removeprefix("transitive-")
+    return transitive_loss(rows["captions"], rows["view_1"], rows["captions"], temperature, ids, 0.1, variant)  # type: ignore[arg-type]
 
 
 def gradients_of(model: nn.Module) -> torch.Tensor:

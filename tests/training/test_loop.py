@@ -18,7 +18,9 @@ from raysys.data.batches import Batch
 from raysys.data.images import ImagePreprocessorSettings
 from raysys.storage import Storage
 from raysys.systems.globetrotter import Globetrotter
-from raysys.training.loop import Place, TrainingJob, Validation, prefetch, train
+from raysys.training.job import Place, TrainingJob, Validation
+from raysys.training.loop import prefetch, train
+from raysys.training.phases import Phases
 from raysys.training.run_folder import RunFolder
 from raysys.training.settings import TrainingSettings
 from tests.training.processes import run_ranks
@@ -62,7 +64,7 @@ def outcome(wanted: TrainingJob, batches: Any) -> dict[str, Any]:
     reported: list[dict[str, Any]] = []
     error = ""
     try:
-        train(wanted, HERE, batches, reported.append)
+        train(wanted, HERE, batches, reported.append, Phases())
     except Exception as raised:
         error = f"{type(raised).__name__}: {raised}"
     return {"error": error, "reported": reported, "steps": [state.step for state in wanted.checkpoints.all()]}
@@ -81,6 +83,7 @@ def work(rank: int, root: Path, backbone: str) -> dict[str, dict[str, Any]]:
         "whole": outcome(job(root / "whole", plain), batches),
         "done": outcome(job(root / "whole", plain), []),
         "diverging": outcome(job(root / "diverging", lambda: Diverging(model, objective())), batches),
+        "skipping": outcome(job(root / "skipping", lambda: Diverging(model, objective()), on_nonfinite="skip"), batches),
         "late": outcome(job(root / "late", plain), batches[1:]),
         "short": outcome(job(root / "short", plain), batches[:4]),
         "failing": outcome(job(root / "failing", plain), failing(2)),
@@ -128,11 +131,25 @@ def test_a_finished_run_has_nothing_to_do(found):
 
 def test_a_loss_that_is_not_finite_ends_the_run_and_names_step_term_and_samples(found):
     error = found["diverging"]["error"]
-    assert error.startswith("CertainFailure: the loss is not finite at step 2")
+    assert error.startswith("CertainFailure: the loss is not finite at step 3 (")
     assert "image_caption = nan" in error
     assert "cloze = nan" not in error
-    assert f"samples {plan().batch(2).tolist()} of rank 0" in error
+    assert "temperature_image = 0.1" in error
+    assert "all vectors are finite" in error
     assert found["diverging"]["steps"] == []
+
+
+def test_by_policy_such_a_step_is_left_out_and_counted(found):
+    assert found["skipping"]["error"] == ""
+    assert found["skipping"]["steps"] == [3, 5]
+    assert [(line["step"], line["train/skipped_steps"]) for line in found["skipping"]["reported"]] == [
+        (1, 0),
+        (2, 0),
+        (3, 1),
+        (4, 1),
+        (5, 1),
+    ]
+    assert found["skipping"]["reported"][2]["train/loss"] is None
 
 
 def test_batches_that_do_not_continue_the_run_end_it(found):

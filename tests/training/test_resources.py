@@ -8,11 +8,14 @@ from raysys.training.resources import check_address, check_cpus, check_gpus, nee
 from raysys.training.settings import TrainingSettings
 
 
-def test_the_workers_and_one_cpu_for_the_data_must_fit():
+def test_the_workers_and_the_reading_of_data_must_fit():
     training = TrainingSettings(workers=3, cpus_per_worker=2)
     assert needed_cpus(training) == 7
     check_cpus(7, training)
     check_cpus(None, training)
+    check_cpus(6, TrainingSettings(workers="3..8", cpus_per_worker=2))
+    with pytest.raises(UserError, match=r"training\.workers: 3 workers of 2 CPU need 6 CPUs, but Ray has 5"):
+        check_cpus(5, TrainingSettings(workers="3..8", cpus_per_worker=2))
     with pytest.raises(UserError, match=r"training\.workers: 3 workers of 2 CPU and 1 CPU for reading .* need 7 CPUs, but Ray has 6"):
         check_cpus(6, training)
 

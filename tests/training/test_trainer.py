@@ -2,6 +2,7 @@
 
 import functools
 import os
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -21,10 +22,14 @@ from raysys.errors import RunFailed, UserError
 from raysys.models.text import TextModelSettings
 from raysys.storage import Storage
 from raysys.systems.globetrotter import Globetrotter, ModelSettings, ObjectiveSettings
-from raysys.training.loop import Place, TrainingJob, train
+from raysys.training.job import Place, TrainingJob
+from raysys.training.lease import claimed
+from raysys.training.loop import train
+from raysys.training.phases import Phases
 from raysys.training.run_folder import RunFolder
 from raysys.training.settings import RaySettings, TrainingSettings
 from raysys.training.trainer import _cause, fit, start_ray
+from raysys.training.watchdog import Standstill
 from tests.training.pictures import MAX_TOKENS, small_samples, small_tokenizer
 from tests.training.processes import run_ranks
 from tests.training.worlds import SEED, build, model_settings, objective, tiny_backbone
@@ -62,7 +67,18 @@ def build_marked(kind: type[Mortal], model: ModelSettings, wanted: ObjectiveSett
     return kind(model, wanted, mark)
 
 
-def make_job(folder: Path, builder: BatchBuilder, system: Any, max_failures: int = 1) -> TrainingJob:
+class Stuck(Mortal):
+    """Stands still on rank 1, at step 4 and after the restart at step 6."""
+
+    def forward(self, batch: Batch) -> dict[str, Tensor]:
+        if dist.get_rank() == 1 and batch.step == (5 if self.mark.exists() else 3):
+            self.mark.touch()
+            while True:
+                pass
+        return super().forward(batch)
+
+
+def make_job(folder: Path, builder: BatchBuilder, system: Any, max_failures: int = 1, **more: Any) -> TrainingJob:
     settings = TrainingSettings(
         global_batch=7,
         steps=STEPS,
@@ -71,6 +87,7 @@ def make_job(folder: Path, builder: BatchBuilder, system: Any, max_failures: int
         checkpoint_every=2,
         log_every=1,
         max_failures=max_failures,
+        **more,
     )
     return TrainingJob(
         settings=settings,
@@ -89,7 +106,7 @@ def undisturbed(rank: int, job: TrainingJob) -> None:
     finisher, plan = BatchFinisher(IMAGE, 1, job.builder), job.plan
     shares = [Share(step, plan.epoch_of(step), plan.slice(step, rank, WORKERS)) for step in range(STEPS)]
     batches = (finisher(payload) for share in shares for payload in job.builder([share]))
-    train(job, Place(rank, WORKERS, torch.device("cpu")), batches, lambda line: None)
+    train(job, Place(rank, WORKERS, torch.device("cpu")), batches, lambda line: None, Phases())
 
 
 @pytest.fixture(scope="module")
@@ -111,8 +128,8 @@ def networks(root, builder) -> tuple[ModelSettings, ObjectiveSettings]:
 
 
 def figures(job: TrainingJob) -> list[dict[str, Any]]:
-    timed = ("train/samples_per_second", "data/wait_fraction")
-    return [{name: value for name, value in line.items() if name not in timed} for line in job.folder.metrics()]
+    measured = ("train/samples_per_second", "data/wait_fraction", "train/memory_gib", "train/seconds_")
+    return [{name: value for name, value in line.items() if not name.startswith(measured)} for line in job.folder.metrics()]
 
 
 def test_a_run_whose_worker_died_is_the_undisturbed_one(ray_session, root, builder, networks, capsys):
@@ -120,7 +137,8 @@ def test_a_run_whose_worker_died_is_the_undisturbed_one(ray_session, root, build
     run_ranks(undisturbed, WORKERS, reference)
     mark = root / "died"
     job = make_job(root / "mortal", builder, functools.partial(build_marked, Mortal, *networks, str(mark)))
-    fit(job, "mortal", time.perf_counter())
+    with claimed(job.folder) as lease:
+        fit(job, "mortal", time.perf_counter(), lease)
     assert mark.exists()
     assert [line["step"] for line in figures(job)] == list(range(1, STEPS + 1))
     assert figures(job) == figures(reference)
@@ -133,13 +151,36 @@ def test_a_run_whose_worker_died_is_the_undisturbed_one(ray_session, root, build
 def test_the_error_of_one_worker_is_the_error_of_the_run(ray_session, root, builder, networks):
     mark = root / "failed"
     job = make_job(root / "faulty", builder, functools.partial(build_marked, Faulty, *networks, str(mark)), max_failures=0)
-    with pytest.raises(RunFailed) as failure:
-        fit(job, "faulty", time.perf_counter())
-    assert str(failure.value).startswith("worker 1: Traceback")
+    with pytest.raises(RunFailed) as failure, claimed(job.folder) as lease:
+        fit(job, "faulty", time.perf_counter(), lease)
+    assert str(failure.value).startswith(
+        "rank 1 failed at step 2 in phase forward: ValueError: the colour octarine cannot be seen\nsamples of this rank: "
+    )
+    named = str(failure.value).splitlines()[1].removeprefix("samples of this rank: ")
+    ids = job.plan.slice(1, 1, WORKERS)
+    assert named == ", ".join("/".join(builder.samples.locate(sample)) for sample in ids[:4])
     assert "in forward" in str(failure.value)
     assert "ValueError: the colour octarine cannot be seen" in str(failure.value)
     assert time.time() - mark.stat().st_mtime < 60, "the other worker, which waits for this one, does not hold up the news"
     assert job.checkpoints.all() == []
+
+
+@pytest.mark.slow
+def test_a_run_that_stands_still_is_started_again_and_says_why_it_ended(ray_session, root, builder, networks, capsys):
+    mark = root / "stood still"
+    system = functools.partial(build_marked, Stuck, *networks, str(mark))
+    job = make_job(root / "stuck", builder, system, max_failures=1, watchdog_seconds=8)
+    with pytest.raises(RunFailed) as failure, claimed(job.folder) as lease:
+        fit(job, "stuck", time.perf_counter(), lease)
+    assert re.match(r"rank 1 stood still for [89] s at step 6 in phase forward \(test_trainer\.py:\d+ in forward\); ", str(failure.value))
+    assert str(failure.value).endswith(f"; stacks in {root / 'stuck' / 'watchdog'}")
+    assert [state.step for state in job.checkpoints.all()] == [2, 4], "it went on from the first one"
+    shown = capsys.readouterr().out
+    for step in (4, 6):
+        assert re.search(rf"stuck: rank 1: no progress for [89] s at step {step} in phase forward .*: look here first; stacks in ", shown)
+        assert re.search(rf"stuck: rank 0: no progress for [89] s at step {step} in phase gather .*; it waits for other ranks", shown)
+    stacks = [path.read_text() for path in sorted((root / "stuck" / "watchdog").iterdir())]
+    assert sum("in forward" in text and "in phase forward" in text for text in stacks) == 2
 
 
 class Refusing(Mortal):
@@ -156,8 +197,8 @@ class Refusing(Mortal):
 def test_bad_data_is_not_tried_again(ray_session, root, builder, networks):
     mark = root / "refused"
     job = make_job(root / "refusing", builder, functools.partial(build_marked, Refusing, *networks, str(mark)), max_failures=2)
-    with pytest.raises(RunFailed, match=r"^000000\.tar, sample 's': cut$"):
-        fit(job, "refusing", time.perf_counter())
+    with pytest.raises(RunFailed, match=r"^000000\.tar, sample 's': cut$"), claimed(job.folder) as lease:
+        fit(job, "refusing", time.perf_counter(), lease)
     assert mark.read_text() == "met\n"
 
 
@@ -169,6 +210,13 @@ def test_the_cause_is_not_what_the_others_saw_of_it():
     refused.controller_failure = BadDataError("000000.tar, sample 's': cut")
     assert _cause(refused) == "000000.tar, sample 's': cut"
     assert _cause(RuntimeError(" no worker started ")) == "no worker started"
+    still = [Standstill(0, 2, 6, "gather", 600.0, True, "gather.py:7", "/run/watchdog/a.txt")]
+    still.append(Standstill(1, 2, 6, "data", 600.0, False, "loader.py:7 in read", "/run/watchdog/b.txt"))
+    told = "rank 1 stood still for 600 s at step 6 in phase data (loader.py:7 in read); rank 0 waited at step 6 in phase gather; "
+    ended = {0: OSError("rank 0 failed at step 6: Connection closed by peer"), 1: OSError("The actor died")}
+    assert _cause(TrainingFailedError("", ended), still).startswith(told)
+    explained = {0: OSError("The actor died"), 1: RunFailed("rank 1 failed at step 6 in phase data: OSError: gone")}
+    assert _cause(TrainingFailedError("", explained), still) == "rank 1 failed at step 6 in phase data: OSError: gone"
 
 
 class TrainingFailedError(Exception):

@@ -52,9 +52,10 @@ def model_settings(backbone: str, dropout: float = 0.0, frozen: bool = True) -> 
     )
 
 
-def objective(variant: str = "rescaled", **weights: float) -> ObjectiveSettings:
+def objective(variant: str = "rescaled", learned: bool = False, **weights: float) -> ObjectiveSettings:
     """All four losses, unless other weights are given."""
-    return ObjectiveSettings.model_validate({"transitive": variant, "margin": 0.0, "weights": Weights(**weights)})
+    values = {"transitive": variant, "margin": 0.0, "weights": Weights(**weights), "temperature": {"learned": learned}}
+    return ObjectiveSettings.model_validate(values)
 
 
 def build(model: ModelSettings, wanted: ObjectiveSettings) -> Globetrotter:
@@ -91,7 +92,12 @@ def rows(ids: np.ndarray, pictures: bool) -> dict[str, np.ndarray]:
 
 def batch(step: int, rank: int = 0, workers: int = 1, pictures: bool = False) -> Batch:
     """One worker's share of global batch `step` of the plan."""
-    ids = plan().slice(step, rank, workers)
+    return share_of(plan(), step, rank, workers, pictures)
+
+
+def share_of(order: Plan, step: int, rank: int, workers: int, pictures: bool = False) -> Batch:
+    """One worker's share of global batch `step` of any plan over the sixteen samples."""
+    ids = order.slice(step, rank, workers)
     shown = rows(ids if len(ids) else np.zeros(1, np.int64), pictures)
     tensors: dict[str, Any] = {name: torch.from_numpy(value) for name, value in shown.items()}
     return Batch(step=step, count=len(ids), replaced=[], cut_captions=0, **tensors)
@@ -107,6 +113,9 @@ class Sources:
 
     def __len__(self) -> int:
         return SAMPLES
+
+    def locate(self, sample: int) -> tuple[str, str]:
+        return "000000.tar", f"sample-{sample}"
 
 
 class Shares:

@@ -61,12 +61,11 @@ def check_workers(nodes: Sequence[Mapping[str, float]], training: TrainingSettin
     except UserError as error:
         return Finding("failed", "cluster", "workers", str(error))
     places = sum(int(node.get("CPU", 0)) // training.cpus_per_worker for node in nodes)
-    if places < training.workers:
-        found = f"{training.workers} workers of {training.cpus_per_worker} CPUs, but the nodes have room for {places} of them"
+    if places < training.min_workers:
+        found = f"{training.min_workers} workers of {training.cpus_per_worker} CPUs, but the nodes have room for {places} of them"
         return Finding("failed", "cluster", "workers", found, "lower training.cpus_per_worker, or use larger nodes")
-    found = (
-        f"{training.workers} of {training.cpus_per_worker} CPU, and CPUs for the data, in {cpus} CPUs and {gpus} GPUs on {len(nodes)} nodes"
-    )
+    room = f"{cpus} CPUs and {gpus} GPUs on {len(nodes)} nodes"
+    found = f"{training.workers} workers of {training.cpus_per_worker} CPU, and CPUs for the data, in {room}"
     return Finding("ok", "cluster", "workers", found)
 
 

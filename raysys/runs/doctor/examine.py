@@ -113,7 +113,7 @@ def _cluster(patient: Patient, driver: NodeFacts, note: Callable[[list[Finding]]
             continue
         note(_of_machine(name, facts, driver, patient))
         resources = node["Resources"]
-        workers = min(patient.training.workers, int(resources.get("CPU", 0)) // patient.training.cpus_per_worker)
+        workers = min(patient.training.max_workers, int(resources.get("CPU", 0)) // patient.training.cpus_per_worker)
         note([checks.check_memory(name, facts.memory, workers)])
         note([checks.check_object_store(name, resources.get("object_store_memory", 0), facts.shared_memory)])
         note([checks.check_clock(name, "the driver", checks.difference_of_clocks(there, before, after))])

@@ -1,0 +1,86 @@
+"""What a run can say of itself in the model card of its export."""
+
+import json
+from typing import Any
+
+import numpy as np
+
+from raysys.data.samples import Samples
+from raysys.evaluation.table import render, score_table
+from raysys.runs.run import SavedRun
+from raysys.shards.manifest import NAME
+from raysys.shards.reader import RawSample
+from raysys.shards.sample import SampleError
+from raysys.storage import join
+from raysys.systems.encoder import CARD
+from raysys.systems.export.model_card import FILE, DataFacts, with_scores
+
+SCORES = "scores.json"
+"""The file of scores in a run's folder."""
+_LOOKED_AT = 64  # samples of each data set whose licence is read
+
+
+def data_facts(run: SavedRun) -> list[DataFacts]:
+    """The data sets that the run was trained on, by their manifests; none where one of them is not at hand."""
+    data, storage = run.settings.data, run.folder.storage
+    if not all(storage.exists(join(data.locate(name), NAME)) for name in data.train):
+        return []
+    facts = []
+    for name in data.train:
+        everything = data.load([name], (), storage, log=lambda line: None)
+        languages = [language for language in data.languages if language in everything.languages]
+        samples = Samples(everything.manifests, languages, storage, data.layout, data.policy)
+        captions = dict.fromkeys(languages, 0)
+        for tags, counts in zip(samples.column("languages"), samples.column("captions"), strict=True):
+            for language, count in zip(tags, counts, strict=True):
+                if language in captions:
+                    captions[language] += int(count)
+        facts.append(DataFacts(name, samples.counts(), captions, _licences(samples)))
+    return facts
+
+
+def _licences(samples: Samples) -> tuple[str, ...]:
+    """What samples all over a data set name as `licence` or `license`."""
+    ids = np.unique(np.linspace(0, len(samples) - 1, _LOOKED_AT, dtype=np.int64))
+    found = set()
+    for sample in samples.try_read(ids):
+        if isinstance(sample, RawSample):
+            try:
+                extra = samples.captions(sample).extra
+            except SampleError:  # training has said so, or will
+                continue
+            found.add(str(extra.get("licence") or extra.get("license") or ""))
+    return tuple(sorted(found - {""}))
+
+
+def training_facts(run: SavedRun) -> dict[str, Any]:
+    """The settings of the run that a reader of its card will ask for."""
+    training, objective = run.settings.training, run.settings.objective
+    weights = {name: weight for name, weight in objective.weights.model_dump().items() if weight}
+    return {
+        "losses and their weights": ", ".join(f"{name} {weight:g}" for name, weight in weights.items()),
+        "length": f"{training.steps} steps" if training.steps else f"{training.epochs:g} epochs",
+        "global batch": training.global_batch,
+        "learning rate": f"{training.learning_rate:g} ({training.schedule})",
+        "precision": training.precision,
+        "workers": f"{training.workers}, ZeRO {training.zero_stage}",
+        "seed": training.seed,
+    }
+
+
+def score_text(run: SavedRun, step: int) -> str | None:
+    """The run's scores of step `step` as a table; None where it has none."""
+    if not run.folder.storage.exists(run.folder.path(SCORES)):
+        return None
+    scores = json.loads(run.folder.read_text(SCORES))
+    return render(score_table(scores["results"])) if scores["step"] == step and scores["results"] else None
+
+
+def update_card(run: SavedRun) -> None:
+    """Put the run's scores into the card of its export, where it has one and they are of the same step."""
+    storage, card = run.folder.storage, run.folder.path("export", FILE)
+    if not storage.exists(card):
+        return
+    info = json.loads(storage.read(run.folder.path("export", CARD)))["info"]
+    if scores := score_text(run, info["step"]):
+        storage.write(card, with_scores(storage.read(card).decode(), scores).encode())

@@ -1,0 +1,82 @@
+"""An encoder as folders that transformers loads (:class:`raysys.systems.encoder.Encoder` says which), checked."""
+
+import io
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from PIL import Image
+from transformers import AutoImageProcessor, AutoModel
+
+from raysys.data.tokenizer import encode, load_tokenizer
+from raysys.models.backbones import TransformersFeatures
+from raysys.systems.encoder import Encoder
+from raysys.systems.export.agreement import SENTENCES, difference, pictures, same_tensors
+from raysys.systems.export.image_folder import network_arguments, processor_arguments
+from raysys.systems.export.standalone.image_processor import SquareImageProcessor
+from raysys.systems.export.standalone.modeling_lite0 import Lite0Model
+
+
+class TransformersExport(NamedTuple):
+    """What was measured of the folders."""
+
+    difference: float
+    """Largest difference of any entry of a vector from the trained encoder's."""
+    picture_cosine: float | None
+    """Lowest cosine between the vectors of an opaque picture by `AutoImageProcessor` and by training's preprocessing; None without
+    images."""
+
+
+def export_transformers(encoder: Encoder, folder: Path) -> TransformersExport:
+    """Write the folders.
+
+    Raises:
+        RunFailed: what is loaded from them differs from `encoder`, in a tensor or a vector.
+    """
+    encoder.save(folder)
+    loaded = Encoder.load(folder)
+    same_tensors("the export", encoder.system.state_dict(), loaded.system.state_dict())
+    found = [
+        difference("the export (sentences)", encoder.encode_texts(SENTENCES), loaded.encode_texts(SENTENCES)),
+        _check_text(encoder, folder),
+    ]
+    cosine = None
+    if encoder.has_images:
+        shown = pictures(encoder.preprocess.settings.size)
+        found.append(difference("the export (pictures)", encoder.encode_images(shown), loaded.encode_images(shown)))
+        cosine = _check_images(encoder, folder / "image")
+    return TransformersExport(max(found), cosine)
+
+
+def _check_text(encoder: Encoder, folder: Path) -> float:
+    """By transformers' own network and, where it is all that is needed, by its tokenizer."""
+    text, settings = AutoModel.from_pretrained(folder / "text", add_pooling_layer=False).eval(), encoder.system.text.settings
+    same_tensors("text/", encoder.system.text.bert.state_dict(), text.state_dict())
+    tokenizer = load_tokenizer(folder / "text")  # an AutoTokenizer
+    if settings.trigram_buckets:
+        tokens = encode(tokenizer, SENTENCES, settings.form)._asdict()
+        del tokens["truncated"]
+    else:
+        tokens = tokenizer(list(SENTENCES), padding=True, truncation=True, return_tensors="pt")
+    with torch.inference_mode():
+        states, mask = text(**tokens).last_hidden_state, tokens["attention_mask"][:, :, None]
+        pooled = states[:, 0] if settings.pooling == "cls" else (states * mask).sum(dim=1) / mask.sum(dim=1)
+        vectors = encoder.system.project_caption(pooled.to(encoder.device)).cpu().numpy()
+    return difference("text/", encoder.encode_texts(SENTENCES), vectors)
+
+
+def _check_images(encoder: Encoder, folder: Path) -> float:
+    # Code of the folder is code of ours: loading it from there would need a cache in the home folder, which a cluster may not have.
+    arguments, form = network_arguments(encoder.system.image), encoder.preprocess.settings
+    network_class: Any = Lite0Model if arguments.pop("trust_remote_code", False) else AutoModel
+    processor_class: Any = SquareImageProcessor if processor_arguments(form) else AutoImageProcessor
+    network = network_class.from_pretrained(folder, **arguments).eval()
+    ours = encoder.system.image.network
+    same_tensors("image/", (ours.model if isinstance(ours, TransformersFeatures) else ours).state_dict(), network.state_dict())
+    processor = processor_class.from_pretrained(folder)
+    opaque = [data for data in pictures(form.size) if Image.open(io.BytesIO(data)).mode == "RGB"]
+    pixels = processor([Image.open(io.BytesIO(data)) for data in opaque], return_tensors="pt")["pixel_values"]
+    with torch.inference_mode():
+        vectors = encoder.project_image_features(TransformersFeatures(network)(pixels).numpy())
+    return float(np.min((vectors * encoder.encode_images(opaque)).sum(axis=1)))
