@@ -8,16 +8,18 @@ A run of the same name that exists is resumed. `--dry-run` prints the settings, 
 import sys
 import time
 
-import psutil
-
 from raysys.errors import run_program
-from raysys.runs.evaluate import check_evaluation
-from raysys.runs.run import check_paths, describe, open_run
-from raysys.runs.settings import GlobetrotterSettings
-from raysys.settings import dumps, from_command_line
 
 
 def main() -> None:
+    # Here, so that Ctrl-C is answered as everywhere while they are imported.
+    import psutil
+
+    from raysys.runs.evaluate import check_evaluation
+    from raysys.runs.run import check_paths, describe, open_run
+    from raysys.runs.settings import GlobetrotterSettings
+    from raysys.settings import dumps, from_command_line
+
     # When the command was given: imports count.
     started = time.perf_counter() - (time.time() - psutil.Process().create_time())
     arguments = [argument for argument in sys.argv[1:] if argument != "--dry-run"]

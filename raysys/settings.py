@@ -45,7 +45,9 @@ def _explain(cls: type[Settings], fault: Any, source: str) -> str:
     key = ".".join(path)
     if fault["type"] != "extra_forbidden":
         message = fault["msg"].removeprefix("Value error, ")
-        return f"{source}: {key}: {message} (got {fault['input']!r})" if path else f"{source}: {message}"
+        # A whole group of settings tells a person nothing, and may hold a secret.
+        given = "" if isinstance(fault["input"], dict) else f" (got {fault['input']!r})"
+        return f"{source}: {key}: {message}{given}" if path else f"{source}: {message}"
     near = difflib.get_close_matches(key, _known_keys(cls), n=1, cutoff=0.0)
     return f"{source}: unknown setting {key!r}; did you mean {near[0]!r}?"
 

@@ -53,7 +53,10 @@ class SavedRun:
             )
         if isinstance(which, int):
             if which not in states:
-                raise UserError(f"the run {self.folder.uri} keeps no checkpoint of step {which}; it has {', '.join(map(str, states))}")
+                raise UserError(
+                    f"the run {self.folder.uri} has no usable checkpoint of step {which}; there are {', '.join(map(str, states))} "
+                    "(python jobs/checkpoints.py list tells more)"
+                )
             return states[which]
         found = self.checkpoints.best() if which == "best" else self.checkpoints.latest()
         assert found is not None
@@ -172,6 +175,9 @@ def describe(run: Run) -> list[str]:
         + (f", {plan.dropped_per_epoch} samples left out of each epoch in turn" if plan.dropped_per_epoch else ""),
         f"workers {training.workers}, ZeRO {training.zero_stage}, {training.precision}; " + negatives(plan, training),
     ]
+    cpus = training.max_workers * training.cpus_per_worker
+    if not os.environ.get("RAY_ADDRESS") and cpus > (os.cpu_count() or 1):
+        lines.append(f"these workers share the {os.cpu_count()} CPUs of this machine, and are slower than on {cpus}")
     return lines
 
 

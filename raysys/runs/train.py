@@ -27,6 +27,7 @@ def train_run(run: Run, started: float, log: Log = print) -> None:
         RunFailed: training failed, and failed again after restarts.
         KeyboardInterrupt: after a line that says how to resume.
     """
+    run.folder.check_writable()
     with claimed(run.folder, log) as lease:
         for line in describe(run):
             log(line)

@@ -75,7 +75,19 @@ class RunFolder:
         """The settings of this run. Raises UserError where there is no run."""
         if not self.exists():
             raise UserError(f"no run at {self.uri}: there is no settings.yaml in it")
-        return settings_module.loads(cls, self.read_text("settings.yaml"), self.path("settings.yaml"))
+        try:
+            return settings_module.loads(cls, self.read_text("settings.yaml"), self.path("settings.yaml"))
+        except UserError as error:
+            raise UserError(f"{error}: the run may be of another version of raysys; use that one, or give a new run another name") from None
+
+    def check_writable(self) -> None:
+        """Raise UserError where nothing can be written into the folder."""
+        probe = self.path(".writable")
+        try:
+            self.storage.write(probe, b"")
+            self.storage.delete(probe)
+        except (StorageError, UserError) as error:
+            raise UserError(f"the run's folder {self.uri} cannot be written ({error}): change its permissions, or --run.storage") from None
 
     def check_resumable(self, settings: Settings) -> None:
         """Raise UserError where the run exists and `settings` would change what it has trained so far."""

@@ -1,6 +1,7 @@
 """How long, how fast and on what to train."""
 
-from typing import Annotated, Literal
+import re
+from typing import Literal
 
 import pydantic
 
@@ -26,7 +27,7 @@ class TrainingSettings(Settings):
     workers' micro-batches alone."""
     activation_checkpointing: bool = False
     """Compute activations again in the backward pass instead of keeping them."""
-    workers: pydantic.PositiveInt | Annotated[str, pydantic.StringConstraints(pattern=r"^[1-9]\d*\.\.[1-9]\d*$")] = 2
+    workers: int | str = 2
     """Training processes; a range such as 2..8 lets the run go on with fewer when a node is lost, and with more when one joins."""
     resize_seconds: pydantic.NonNegativeFloat = 60.0
     """How often, at most, a running group of a range looks for room for more workers. It looks at checkpoints, and begins again with more
@@ -81,10 +82,22 @@ class TrainingSettings(Settings):
     """Where metrics go besides metrics.jsonl and TensorBoard (pip install 'raysys[trackers]'). Addresses and credentials come from the
     workers' environment variables, such as WANDB_API_KEY and MLFLOW_TRACKING_URI."""
 
+    @pydantic.field_validator("workers")
+    @classmethod
+    def _number_or_range(cls, value: int | str) -> int | str:
+        number = re.fullmatch(r"([1-9]\d*)(?:\.\.([1-9]\d*))?", str(value))
+        if number is None:
+            raise ValueError("neither a number of workers nor a range of them such as 2..8")
+        if number[2] is None:
+            return int(number[1])
+        if int(number[1]) > int(number[2]):
+            raise ValueError(f"the range {value} ends before it begins")
+        return value
+
     @pydantic.model_validator(mode="after")
-    def _consistent(self) -> "TrainingSettings":
-        if self.min_workers > self.max_workers:
-            raise ValueError(f"workers: the range {self.workers} ends before it begins")
+    def _enough_samples(self) -> "TrainingSettings":
+        if self.max_workers > self.global_batch:
+            raise ValueError(f"workers: {self.max_workers} workers, but a global batch of {self.global_batch} samples: some had none")
         return self
 
     @property

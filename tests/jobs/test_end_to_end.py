@@ -236,7 +236,7 @@ def test_exporting_a_checkpoint(call: Jobs, run, tmp_path, step):
 def test_exporting_what_is_not_there(call: Jobs, run, tmp_path):
     code, _, err = call("export", "--run", str(run), "--out", str(tmp_path / "x"), "--step", "3")
     assert code == 2
-    assert "keeps no checkpoint of step 3; it has " in err
+    assert "has no usable checkpoint of step 3; there are " in err
     (tmp_path / "file").write_text("")
     code, _, err = call("export", "--run", str(run), "--out", str(tmp_path / "file" / "x"))
     assert code == 2

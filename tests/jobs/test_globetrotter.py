@@ -90,7 +90,7 @@ def test_help(without_ray):
         ({"data.languages": ["klingon!"]}, "'klingon!' is not a language tag"),
         ({"training.global_batch": 41}, "training.global_batch is 41, but the data has only 40 samples: lower it to at most 40"),
         ({"ray.cpus": 2}, "2 workers of 1 CPU and 1 CPU for reading data need 3 CPUs, but Ray has 2: use fewer workers"),
-        ({"training.workers": 64, "ray.cpus": 4}, "need 65 CPUs, but Ray has 4"),
+        ({"training.workers": 8, "ray.cpus": 4}, "need 9 CPUs, but Ray has 4"),
         ({"data.cached_views": 2}, "set model.image.frozen to true"),
         ({"data.cached_views": 1}, "0 (none cached) or at least 2"),
         ({"objective.weights": dict.fromkeys(("transitive", "image", "image_caption", "cloze"), 0)}, "there is nothing to minimise"),

@@ -163,7 +163,7 @@ def damaged(root: Path, state: EngineState) -> dict[tuple[str, str], dict[str, T
             path.write_bytes(data)
         asked = checkpoints.next_step()
         if asked == 4:  # only reading shows it
-            named = f"step-00000004 is damaged and will not be used again: {name.partition('.')[0]}"
+            named = rf"step-00000004 is damaged \({name.partition('.')[0]}"
             with pytest.raises(RunFailed, match=named):
                 checkpoints.load(state)
             asked = checkpoints.next_step()
