@@ -172,9 +172,7 @@ class Checkpoints:
         except Damaged as damage:
             with contextlib.suppress(StorageError, UserError):  # one may read what one may not write
                 storage.write(join(uri, mark.damage), str(damage).encode())
-            raise RunFailed(
-                f"the checkpoint {uri} is damaged ({damage}); marked so, and the next attempt uses the one before"
-            ) from None
+            raise RunFailed(f"the checkpoint {uri} is damaged ({damage}); marked so, and the next attempt uses the one before") from None
 
     def _check_whole(self, reader: CheckpointReader, state: EngineState) -> bool:
         """Raise UserError for all that is missing, of another form or unexpected; returns whether there is an average to be read."""

@@ -30,7 +30,7 @@ from raysys.training.loop import train
 from raysys.training.phases import Phases
 from raysys.training.progress import ProgressBoard, ProgressDisplay, explain_silence
 from raysys.training.resources import check_address, check_cpus, check_gpus, needed_cpus
-from raysys.training.restarts import Growth, Resized, Restarts, SpentFailures, batches_of_group, cancel_reservations
+from raysys.training.restarts import Growth, Resized, Restarts, SpentFailures, batches_of_group, cancel_reservations, refresh_reservations
 from raysys.training.settings import RaySettings, TrainingSettings
 from raysys.training.trackers import check_trackers
 from raysys.training.watchdog import Standstill, Watchdog, verdict
@@ -106,6 +106,7 @@ def fit(job: TrainingJob, title: str, started: float, lease: Lease) -> None:
     if settings.elastic:
         actor = ray.remote(num_cpus=0)(Growth).options(scheduling_strategy=here)
         growth = actor.remote(settings.max_workers, each, settings.resize_seconds)
+        refresh_reservations()  # a node that has come a moment ago counts
     between = settings.min_workers, settings.max_workers
     scaling = ScalingConfig(
         num_workers=between if settings.elastic else settings.max_workers,  # type: ignore[arg-type]

@@ -190,7 +190,8 @@ def test_an_error_of_one_rank_ends_the_run(cluster, make_trial):
     cluster.add_node(num_cpus=1)
     command = make_trial(**ELASTIC, max_failures=0, fault=3).start(cluster.address)
     command.ends(1)
-    assert "\nfailed: rank 1 failed at step 4 in phase forward: ValueError: the colour octarine cannot be seen\n" in command.printed
+    # Ray Train may begin with one worker, where it does not know yet of the node that has come.
+    assert re.search(r"^failed: rank [01] failed at step 4 in phase forward: ValueError: the colour octarine", command.printed, re.M)
     assert "lost node" not in command.printed
 
 
@@ -231,16 +232,12 @@ def test_a_killed_command_is_followed_by_another_and_never_joined(request, make_
     first.kill()
     third = trial.start(address, *arguments)
     trial.wait_for(12, workers=2, checkpoint=10, other_than=old)
-    left = [process for process in [*started_by_it, *map(process_of, old)] if process and alive(process)]
-    assert not left, "of the dead command"
+    assert not [one for one in old if psutil.pid_exists(one) and alive(psutil.Process(one))], "workers of the dead command"
+    wait_until(lambda: not any(map(alive, started_by_it)), third, 30)
     open_gate(trial.folder, STEPS)
     third.ends(0)
     assert losses(trial.job) == pytest.approx(expected, rel=2e-3, abs=1e-5)
     assert read(trial.job.folder) is None
-
-
-def process_of(number: int) -> psutil.Process | None:
-    return psutil.Process(number) if psutil.pid_exists(number) else None
 
 
 def alive(process: psutil.Process) -> bool:
