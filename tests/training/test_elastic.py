@@ -222,7 +222,8 @@ def test_a_killed_command_is_followed_by_another_and_never_joined(request, make_
     open_gate(trial.folder, 12)
     first = trial.start(address, *arguments)
     old = trial.wait_for(12, workers=2, checkpoint=10)
-    started_by_it = psutil.Process(first.process.pid).children(recursive=True)
+    # Ray's agents look now and then whether their node is still there, and may stay for minutes.
+    started_by_it = [one for one in psutil.Process(first.process.pid).children(recursive=True) if "Agent" not in one.name()]
 
     second = trial.start(address, *arguments)
     second.ends(2)
