@@ -13,7 +13,7 @@ from collections.abc import Callable
 from raysys.errors import DONE, FAILED, run_program
 from raysys.storage import StorageSettings
 from raysys.training.checkpoint_files import CheckpointReader, Damaged
-from raysys.training.checkpoint_mark import MARK, Found
+from raysys.training.checkpoint_mark import MARK, Found, best_scored
 from raysys.training.checkpoints import Checkpoints
 
 
@@ -24,7 +24,7 @@ def show(checkpoints: Checkpoints, options: argparse.Namespace) -> int:
         print(f"no checkpoints in {checkpoints.folder.checkpoints}")
         return DONE
     usable = [one.mark.state for one in found if one.mark and not one.fault]
-    best = max((state for state in usable if state.score is not None), key=lambda state: (state.score, state.step), default=None)
+    best = best_scored(usable)
     print(f"{'step':>9}  {'complete since (UTC)':20}  {'MB':>9}  {'workers':>7}  {'ZeRO':>4}  {'score':>8}")
     for one in found:
         size = f"{sum(one.files.values()) / 1e6:9.1f}"

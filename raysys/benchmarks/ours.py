@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import torch
@@ -22,6 +23,7 @@ from raysys.models.text import TextModelSettings
 from raysys.runs.build import training_captions
 from raysys.systems.globetrotter import Globetrotter, ModelSettings, ObjectiveSettings
 from raysys.training.engine import make_engine, set_learning_rate
+from raysys.training.footprint import noise_batch
 from raysys.training.loop import prefetch
 from raysys.training.phases import Phases
 from raysys.training.settings import TrainingSettings
@@ -92,22 +94,8 @@ def random_batches(steps: int, size: int, batch_size: int, vocabulary_size: int 
     """Batches of noise in the shapes of real ones."""
     generator = torch.Generator().manual_seed(0)
     for step in range(steps):
-        input_ids = torch.randint(5, vocabulary_size, (batch_size, length), generator=generator)
-        hidden = torch.rand(batch_size, length, generator=generator) < 1 / 6
-        yield Batch(
-            step=step,
-            count=batch_size,
-            ids=torch.arange(batch_size),
-            image_ids=torch.arange(1, batch_size + 1),
-            languages=torch.zeros(batch_size, dtype=torch.int64),
-            input_ids=input_ids,
-            attention_mask=torch.ones_like(input_ids),
-            masked_ids=torch.where(hidden, 4, input_ids),
-            labels=torch.where(hidden, input_ids, -100),
-            replaced=[],
-            cut_captions=0,
-            images=torch.randint(0, 256, (batch_size, 3, size, size), dtype=torch.uint8, generator=generator),
-        )
+        batch = noise_batch(batch_size, vocabulary_size, length, generator, step)
+        yield replace(batch, images=torch.randint(0, 256, (batch_size, 3, size, size), dtype=torch.uint8, generator=generator))
 
 
 def engine_step(engine: Any, settings: TrainingSettings, rank: int = 0, workers: int = 1) -> Step:

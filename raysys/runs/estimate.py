@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import psutil
 import torch
@@ -15,7 +14,15 @@ from raysys.systems.globetrotter import Globetrotter
 from raysys.training import estimate as model
 from raysys.training.engine import engine_config
 from raysys.training.estimate import Buckets, Memory, Weights
-from raysys.training.footprint import LossUse, MicroBatchUse, count_weights, measure_losses, measure_micro_batch, measure_update
+from raysys.training.footprint import (
+    LossUse,
+    MicroBatchUse,
+    count_weights,
+    measure_losses,
+    measure_micro_batch,
+    measure_update,
+    noise_batch,
+)
 from raysys.training.settings import TrainingSettings
 
 
@@ -105,31 +112,14 @@ def _measure(run: Run, system: Globetrotter, weights: Weights, device: torch.dev
 
 def random_batch(run: Run, system: Globetrotter, samples: int) -> Batch:
     """A batch of noise in the shape of the run's, its captions as long as the settings allow."""
-    settings, length = run.settings, longest_caption(run)
-    vocabulary = system.text.word_embeddings.num_embeddings
-    generator = torch.Generator().manual_seed(0)
-    input_ids = torch.randint(5, vocabulary, (samples, length), generator=generator)
-    hidden = torch.rand(samples, length, generator=generator) < 0.15
-    pictures: dict[str, Any] = {}
+    settings, generator = run.settings, torch.Generator().manual_seed(0)
+    batch = noise_batch(samples, system.text.word_embeddings.num_embeddings, longest_caption(run), generator)
     if settings.data.cached_views:
-        pictures["features"] = torch.randn(samples, 2, system.image.hidden_size, generator=generator)
-    elif system.uses_images:
+        return replace(batch, features=torch.randn(samples, 2, system.image.hidden_size, generator=generator))
+    if system.uses_images:
         size = settings.data.image.size
-        pictures["images"] = torch.randint(0, 256, (samples, 3, size, size), dtype=torch.uint8, generator=generator)
-    return Batch(
-        step=0,
-        count=samples,
-        ids=torch.arange(samples),
-        image_ids=torch.arange(1, samples + 1),
-        languages=torch.zeros(samples, dtype=torch.int64),
-        input_ids=input_ids,
-        attention_mask=torch.ones_like(input_ids),
-        masked_ids=torch.where(hidden, 4, input_ids),
-        labels=torch.where(hidden, input_ids, -100),
-        replaced=[],
-        cut_captions=0,
-        **pictures,
-    )
+        return replace(batch, images=torch.randint(0, 256, (samples, 3, size, size), dtype=torch.uint8, generator=generator))
+    return batch
 
 
 def stage_memory(settings: TrainingSettings, stage: int, counts: Sequence[Sequence[int]], measured: Measured) -> Memory:

@@ -4,6 +4,7 @@ import json
 import re
 import zlib
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -34,6 +35,12 @@ class CheckpointState:
     """Parts into which each global batch is divided."""
     skipped_steps: int = 0
     """Steps so far that changed no weight, because the loss or the gradient was not finite."""
+
+
+def best_scored(states: Iterable[CheckpointState]) -> CheckpointState | None:
+    """The checkpoint with the best score, the later of equals; None where none has a score."""
+    scored = [state for state in states if state.score is not None]
+    return max(scored, key=lambda state: (state.score, state.step), default=None)
 
 
 @dataclass(frozen=True)

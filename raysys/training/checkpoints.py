@@ -13,7 +13,7 @@ from typing import Any
 from raysys.errors import RunFailed, UserError
 from raysys.storage import StorageError, join
 from raysys.training.checkpoint_files import CheckpointReader, Damaged
-from raysys.training.checkpoint_mark import MARK, CheckpointState, Found, Mark, survey
+from raysys.training.checkpoint_mark import MARK, CheckpointState, Found, Mark, best_scored, survey
 from raysys.training.checkpoint_writer import WAIT_SECONDS, CheckpointWriter
 from raysys.training.engine_state import EngineState
 from raysys.training.run_folder import RunFolder
@@ -76,8 +76,7 @@ class Checkpoints:
 
     def best(self) -> CheckpointState | None:
         """The checkpoint with the best score (the later of equals); the latest where none has a score."""
-        scored = [state for state in self.all() if state.score is not None]
-        return max(scored, key=lambda state: (state.score, state.step), default=None) or self.latest()
+        return best_scored(self.all()) or self.latest()
 
     def next_step(self) -> int:
         """The step at which training goes on."""
@@ -211,7 +210,7 @@ class Checkpoints:
         usable = [one.mark.state for one in found if one.mark and not one.fault]
         if not usable:
             return []
-        best = max((state for state in usable if state.score is not None), key=lambda state: (state.score, state.step), default=usable[-1])
+        best = best_scored(usable) or usable[-1]
         kept = {state.step for state in usable[-(keep or self.keep) :]} | {best.step}
         gone = [one for one in found if one.step not in kept and one.step <= usable[-1].step]
         for one in gone:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from raysys.data.batches import Batch
 from raysys.models.statistics import running_statistics
 from raysys.objectives.blocks import BLOCK_PAIRS
 from raysys.training.estimate import Weights, line_through, loss_growth
@@ -211,3 +212,22 @@ def measure_update(parameters: int, device: torch.device) -> float:
     weight.grad = torch.ones_like(weight)
     optimizer.step()
     return _seconds(device.type, optimizer.step) * parameters / measured
+
+
+def noise_batch(samples: int, vocabulary_size: int, length: int, generator: torch.Generator, step: int = 0) -> Batch:
+    """A batch of noise without pictures: every caption of `length` tokens, a sixth of them hidden."""
+    input_ids = torch.randint(5, vocabulary_size, (samples, length), generator=generator)
+    hidden = torch.rand(samples, length, generator=generator) < 1 / 6
+    return Batch(
+        step=step,
+        count=samples,
+        ids=torch.arange(samples),
+        image_ids=torch.arange(1, samples + 1),
+        languages=torch.zeros(samples, dtype=torch.int64),
+        input_ids=input_ids,
+        attention_mask=torch.ones_like(input_ids),
+        masked_ids=torch.where(hidden, 4, input_ids),
+        labels=torch.where(hidden, input_ids, -100),
+        replaced=[],
+        cut_captions=0,
+    )

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -45,3 +46,16 @@ def loss_and_gradients(objective, *inputs: torch.Tensor, **others) -> tuple[floa
     loss = objective(*leaves, **others)
     loss.backward()
     return loss.item(), [leaf.grad for leaf in leaves]
+
+
+def assert_computed_in_float32(objective, dtype: torch.dtype) -> None:
+    """In half precision, under any autocast, the objective of two lots of vectors is that of the same numbers in float64."""
+    one, two, ids = torch.randn(6, 16).to(dtype), torch.randn(6, 16).to(dtype), torch.zeros(6)
+    for surroundings in (torch.bfloat16, torch.float16):
+        with torch.autocast("cpu", dtype=surroundings):
+            loss, gradients = loss_and_gradients(objective, one, two, temperature=0.01, image_ids=ids)
+        exact, wanted = loss_and_gradients(objective, one.double(), two.double(), temperature=0.01, image_ids=ids)
+        assert loss == pytest.approx(exact, rel=1e-5)
+        for gradient, right in zip(gradients, wanted, strict=True):
+            torch.testing.assert_close(gradient, right.to(dtype))
+    assert objective(one, two, 0.01, ids).dtype == torch.float32

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from raysys.objectives.image_contrastive import nt_xent
 from tests.objectives.cases import (
     BLOCKS,
+    assert_computed_in_float32,
     cosine,
     image_ids,
     log_softmax,
@@ -88,12 +89,4 @@ def test_views_of_the_same_image_are_never_negatives():
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_half_precision_is_computed_in_float32(dtype):
-    one, two, ids = torch.randn(6, 16).to(dtype), torch.randn(6, 16).to(dtype), torch.zeros(6)
-    for surroundings in (torch.bfloat16, torch.float16):
-        with torch.autocast("cpu", dtype=surroundings):
-            loss, gradients = loss_and_gradients(nt_xent, one, two, temperature=0.01, image_ids=ids)
-        exact, wanted = loss_and_gradients(nt_xent, one.double(), two.double(), temperature=0.01, image_ids=ids)
-        assert loss == pytest.approx(exact, rel=1e-5)
-        for gradient, right in zip(gradients, wanted, strict=True):
-            torch.testing.assert_close(gradient, right.to(dtype))
-    assert nt_xent(one, two, 0.01, ids).dtype == torch.float32
+    assert_computed_in_float32(nt_xent, dtype)
