@@ -18,7 +18,7 @@ install: .venv/installed
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit("raysys needs Python 3.11 or newer; set PYTHON=…" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[datasets,weights,export,trackers,dev]"
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[baselines,datasets,weights,export,trackers,dev]"
 	touch $@
 
 data: $($(DATA):=/.prepared)

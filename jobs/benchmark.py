@@ -8,6 +8,7 @@ python jobs/benchmark.py checkpoints       # what checkpoints cost beside traini
 python jobs/benchmark.py gpu               # training on a GPU: samples per second, share of its peak, largest batch
 python jobs/benchmark.py scaling           # bytes sent and memory taken by 1, 2 and 4 workers, beside the formulas of docs/scaling.md
 python jobs/benchmark.py accumulation      # memory by global batch, in micro-batches of one size and undivided
+python jobs/benchmark.py translation       # scoring sentence translation between many languages: seconds and peak memory
 """
 
 import contextlib
@@ -229,9 +230,23 @@ def accumulation(global_batches: tuple[int, ...] = (64, 128, 256, 512, 1024), mi
     print(peaks_table(global_batches, micro_batch, peaks(global_batches, micro_batch)))
 
 
+def translation(captions: tuple[int, ...] = (200, 5000), languages: int = 52, dimensions: int = 128, threads: int = 2) -> None:
+    """Seconds and peak memory of scoring sentence translation; the larger of the two usual sizes takes minutes.
+
+    Args:
+        captions: Numbers of captions in each language; each is measured in a process of its own.
+        languages: Number of languages.
+        dimensions: Of a sentence's vector.
+        threads: Cores that matrix products may use.
+    """
+    from raysys.benchmarks.translation import measure_translation, translation_table
+
+    print(translation_table([measure_translation(count, languages, dimensions, threads) for count in captions]))
+
+
 def main() -> None:
     tyro.extras.subcommand_cli_from_dict(
-        {one.__name__: one for one in (ingest, index, memory, step, checkpoints, gpu, scaling, accumulation)},
+        {one.__name__: one for one in (ingest, index, memory, step, checkpoints, gpu, scaling, accumulation, translation)},
         prog="benchmark.py",
         description="Measure this project beside what one would use instead.",
         args=sys.argv[1:],

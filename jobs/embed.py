@@ -27,6 +27,8 @@ class EmbedSettings(Settings):
     """A run (its folder, local or s3://, or its name in `runs`), or the folder of an export."""
     text: tuple[str, ...] = ()
     """Sentences, in any of the run's languages."""
+    language: tuple[str, ...] = ()
+    """Language of each sentence (BCP-47), or one for all; needed for systems that have word vectors of each language."""
     image: tuple[str, ...] = ()
     """Image files, local or s3://."""
     storage: StorageSettings = StorageSettings()
@@ -49,13 +51,18 @@ def load_encoder(uri: str, storage: Storage, settings: StorageSettings) -> "Enco
     return make_encoder(run, saved_tokenizer(run), state)
 
 
-def vectors_of(encoder: "Encoder", texts: tuple[str, ...], files: tuple[str, ...], storage: Storage) -> dict[str, np.ndarray]:
+def vectors_of(
+    encoder: "Encoder", texts: tuple[str, ...], languages: tuple[str, ...], files: tuple[str, ...], storage: Storage
+) -> dict[str, np.ndarray]:
     """`text` and, with an encoder that knows images, `caption` and `image`: unit vectors, float32 [n, d]."""
     from raysys.data.encoding import EmptyTextError
     from raysys.data.images import ImageError
 
     if files and not encoder.has_images:
         raise UserError("--image: this run was trained on text alone; it has no network for images")
+    if len(languages) not in (0, 1, len(texts)):
+        raise UserError(f"--language: {len(languages)} languages for {len(texts)} sentences; give one for each, or one for all")
+    tags = list(languages) * (len(texts) if len(languages) == 1 else 1) or None
     contents = [storage.read(file) for file in files]
     for file, content in zip(files, contents, strict=True):
         try:
@@ -63,9 +70,9 @@ def vectors_of(encoder: "Encoder", texts: tuple[str, ...], files: tuple[str, ...
         except ImageError as error:
             raise UserError(f"--image: {error}") from None
     try:
-        found = {"text": encoder.encode_texts(texts)}
+        found = {"text": encoder.encode_texts(texts, tags)}
         if encoder.has_images:
-            found |= {"caption": encoder.encode_captions_for_images(texts), "image": encoder.encode_images(contents)}
+            found |= {"caption": encoder.encode_captions_for_images(texts, tags), "image": encoder.encode_images(contents)}
     except EmptyTextError:
         raise UserError("--text: one of the sentences is empty: a sentence needs at least one visible character") from None
     return found
@@ -112,7 +119,7 @@ def main() -> None:
         raise UserError('nothing to look at: give sentences with --text "…" "…", or files with --image')
     storage = Storage(settings.storage)
     encoder = load_encoder(settings.run, storage, settings.storage)
-    vectors = vectors_of(encoder, settings.text, settings.image, storage)
+    vectors = vectors_of(encoder, settings.text, settings.language, settings.image, storage)
     print((as_json if "--json" in sys.argv else tables)(vectors, settings.text, settings.image))
 
 

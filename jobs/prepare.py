@@ -2,7 +2,8 @@
 
 Runs the recipe `datasets/<name>/recipe.py` and writes `<out>/<split>/NNNNNN.tar` with a manifest beside them for every split. A
 recipe has either `samples`, for what it fetches or makes up by itself, or `parts`, for files that a person downloaded (`--source`);
-parts are written in parallel on Ray, and an interrupted preparation goes on when the same command is given again.
+parts are written in parallel on Ray, and an interrupted preparation goes on when the same command is given again. What is no set of
+samples (dictionaries) has `files`, which are written into `<out>` as they are.
 """
 
 import importlib
@@ -35,7 +36,7 @@ class PrepareSettings(Settings):
     """What to prepare and where to put it."""
 
     dataset: Annotated[str, tyro.conf.Positional]
-    """The data set: a folder of `datasets/`, such as emoji, tuxpaint, shapes or coco."""
+    """The data set: a folder of `datasets/`, such as emoji, tuxpaint, shapes, coco or dictionaries."""
     out: str
     """Folder or s3://… prefix to write into; a folder per split is made beneath it."""
     source: str = ""
@@ -103,7 +104,7 @@ def check_columns(settings: PrepareSettings, recipe: types.ModuleType) -> None:
 
 
 def prepare(settings: PrepareSettings) -> dict[str, Manifest]:
-    """Write the data set; split → manifest of every split that has samples. Prints what was written.
+    """Write the data set; split → manifest of every split that has samples (none of dictionaries). Prints what was written.
 
     Raises:
         UserError: a setting does not fit the data set, or what the recipe reads is missing or cannot be fetched.
@@ -113,6 +114,9 @@ def prepare(settings: PrepareSettings) -> dict[str, Manifest]:
     languages = choose_languages(settings.languages, recipe, settings.dataset)
     check_columns(settings, recipe)
     storage = Storage(settings.storage)
+    if hasattr(recipe, "files"):
+        _write_plain(settings, recipe, languages, storage)
+        return {}
     from_files = hasattr(recipe, "parts")
     manifests = (_write_files if from_files else _write_samples)(settings, recipe, languages, storage)
     for folder in find_datasets(storage, settings.out):
@@ -126,17 +130,35 @@ def _write_samples(
     settings: PrepareSettings, recipe: types.ModuleType, languages: tuple[str, ...], storage: Storage
 ) -> dict[str, Manifest]:
     """Of a recipe that yields samples, split after split."""
-    if settings.source:
-        raise UserError(f"--source: the data set {settings.dataset!r} gets by itself what it is made from")
-    cache = settings.cache or (Path("data") if is_remote(settings.out) else Path(settings.out.removeprefix("file://")).parent) / ".cache"
+    _refuse_source(settings)
     manifests: dict[str, Manifest] = {}
-    samples = recipe.samples(cache, seed=settings.seed, languages=languages, count=settings.samples)
+    samples = recipe.samples(_cache(settings), seed=settings.seed, languages=languages, count=settings.samples)
     for split, its_samples in itertools.groupby(samples, key=lambda sample: sample.split):
         assert split not in manifests, f"the recipe of {settings.dataset} does not yield split after split: {split} comes twice"
         folder = join(settings.out, split)
         write_shards(its_samples, folder, settings.shards, storage)
         manifests[split] = _index(folder, storage)
     return manifests
+
+
+def _write_plain(settings: PrepareSettings, recipe: types.ModuleType, languages: tuple[str, ...], storage: Storage) -> None:
+    """Of a recipe that yields files: their names and contents."""
+    _refuse_source(settings)
+    if settings.samples is not None:
+        raise UserError(f"--samples: the size of the data set {settings.dataset!r} is fixed by its source")
+    for name, content in recipe.files(_cache(settings), languages=languages):
+        path = join(settings.out, name)
+        storage.write(path, content)
+        print(f"{path}: {len(content.splitlines())} lines", flush=True)
+
+
+def _refuse_source(settings: PrepareSettings) -> None:
+    if settings.source:
+        raise UserError(f"--source: the data set {settings.dataset!r} gets by itself what it is made from")
+
+
+def _cache(settings: PrepareSettings) -> Path:
+    return settings.cache or (Path("data") if is_remote(settings.out) else Path(settings.out.removeprefix("file://")).parent) / ".cache"
 
 
 def _write_files(settings: PrepareSettings, recipe: types.ModuleType, languages: tuple[str, ...], storage: Storage) -> dict[str, Manifest]:

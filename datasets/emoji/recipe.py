@@ -44,8 +44,9 @@ _CLDR_LOCALES = {"nb": "no", "zh-Hans": "zh"}
 def samples(cache: Path, *, seed: int, languages: Sequence[str], count: int | None = None) -> Iterator[Sample]:
     """Fetch what is missing from `cache`, then yield every sample; the same for the same seed and languages.
 
-    Splits: `train` (six styles, seen concepts, one language per image), `validation` (Fluent flat, seen concepts, one language
-    they were not trained in), `test-seen` and `test-unseen` (Fluent 3D, all languages).
+    Splits: `train` (six styles, seen concepts, one language per image; names in the others lie apart, in `translations`),
+    `validation` (Fluent flat, seen concepts, one language they were not trained in), `test-seen` and `test-unseen` (Fluent 3D, all
+    languages).
 
     Raises:
         UserError: the network cannot be reached, an archive is not the right one, or `count` is given.
@@ -60,12 +61,16 @@ def samples(cache: Path, *, seed: int, languages: Sequence[str], count: int | No
         drawn[style].add(point)
     styles = ([style.name for style in sources.TRAINING_STYLES], sources.VALIDATION_STYLE.name, sources.TEST_STYLE.name)
     by_name = {style.name: style for style in sources.STYLES}
-    emoji = {concept.point: concept.emoji for concept in concepts}
+    named = {concept.point: concept for concept in concepts}
     for item in plan(concepts, groups, drawn, styles, languages, seed):
         metadata: dict[str, Any] = {"captions": item.captions, "alignment": "strict", "group": group_of[item.point]}
         if item.trained_languages is not None:
             metadata["trained_languages"] = item.trained_languages
-        metadata |= {"emoji": emoji[item.point], "style": item.style, "licence": by_name[item.style].licence}
+        if item.split == "train":
+            names = named[item.point].names
+            others = [language for language in languages if language in names and language not in item.captions]
+            metadata["translations"] = {language: [names[language]] for language in others}
+        metadata |= {"emoji": named[item.point].emoji, "style": item.style, "licence": by_name[item.style].licence}
         metadata["source"] = by_name[item.style].archive.name
         yield Sample(item.split, f"{item.point}-{item.style}", pictures[item.style, item.point], ENCODING, metadata)
 

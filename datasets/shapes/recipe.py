@@ -50,6 +50,8 @@ class Captioned:
 def samples(cache: Path, *, seed: int, languages: Sequence[str] = LANGUAGES, count: int | None = None) -> Iterator[Sample]:
     """Draw and caption `count` pictures (default 6 000), split after split: train, validation, test-seen, test-unseen.
 
+    In `train`, captions in the languages that a picture does not have lie apart, in `translations`.
+
     Nothing is fetched and `cache` stays empty. The same seed, languages and count give the same bytes.
     Raises UserError for a language without a grammar, and for a count too small to use every word in every language.
     """
@@ -61,7 +63,7 @@ def samples(cache: Path, *, seed: int, languages: Sequence[str] = LANGUAGES, cou
     concepts = divide(seed, -(-train // repeats), -(-validation // repeats), tests)
 
     captioned = _caption_completely(concepts.train, train, languages, seed)
-    yield from _monolingual("train", captioned, seed)
+    yield from _monolingual("train", captioned, seed, languages)
     yield from _monolingual("validation", _caption(concepts.validation, validation, languages, Random(f"shapes/{seed}/validation")), seed)
 
     random = Random(f"shapes/{seed}/test")
@@ -138,10 +140,15 @@ def _caption_completely(scenes: list[Scene], count: int, languages: tuple[str, .
     raise UserError(f"{count} training samples do not use every word in each of {len(languages)} languages: make more samples")
 
 
-def _monolingual(split: str, captioned: list[Captioned], seed: int) -> Iterator[Sample]:
+def _monolingual(split: str, captioned: list[Captioned], seed: int, translated: Sequence[str] = ()) -> Iterator[Sample]:
+    """Samples with captions in one language; those in the others of `translated` lie apart."""
     for index, item in enumerate(captioned):
-        texts = [caption(item.scene, item.language, variant) for variant in item.variants]
-        yield _sample(split, index, item.scene, {item.language: texts}, seed, {})
+        said = {
+            language: [caption(item.scene, language, variant) for variant in item.variants]
+            for language in dict.fromkeys([item.language, *translated])
+        }
+        captions = {item.language: said.pop(item.language)}
+        yield _sample(split, index, item.scene, captions, seed, {"translations": said} if said else {})
 
 
 def _multilingual(split: str, index: int, scene: Scene, languages: tuple[str, ...], seed: int, extra: dict) -> Sample:

@@ -52,7 +52,8 @@ VALIDATION = 0.1
 def samples(cache: Path, *, seed: int, languages: Sequence[str], count: int | None = None) -> Iterator[Sample]:
     """Fetch the package if `cache` lacks it, then yield every sample; the same for the same seed and languages.
 
-    Splits: `train` and `validation` (one language per picture), `test` (all languages).
+    Splits: `train` and `validation` (one language per picture; in `train` the captions in others lie apart, in `translations`),
+    `test` (all languages).
 
     Raises:
         UserError: the network cannot be reached, the package is not the right one, or `count` is given.
@@ -68,6 +69,10 @@ def samples(cache: Path, *, seed: int, languages: Sequence[str], count: int | No
     for split, names in divide(stamps, groups, seed).items():
         for name, captions in _captions(split, [by_name[name] for name in names], languages, seed):
             metadata: dict[str, Any] = {"captions": captions, "alignment": "strict", "group": group_of[name]}
+            if split == "train":
+                texts = by_name[name].captions
+                others = [language for language in languages if language in texts and language not in captions]
+                metadata["translations"] = {language: [texts[language]] for language in others}
             metadata |= {"stamp": name, "category": name.rpartition("/")[0], "licence": LICENCE, "source": PACKAGE.name}
             yield Sample(split, name.replace("/", "-").replace(".", "-"), pictures[name], ENCODING, metadata)
 

@@ -21,7 +21,8 @@ from raysys.benchmarks.ours import engine_step, random_batches
 from raysys.data.batches import Batch
 from raysys.models.images import ImageModelSettings
 from raysys.models.text import TextModelSettings
-from raysys.systems.globetrotter import Globetrotter, ModelSettings, ObjectiveSettings
+from raysys.systems.globetrotter import Globetrotter
+from raysys.systems.settings import ModelSettings, ObjectiveSettings
 from raysys.training.engine import make_engine
 from raysys.training.settings import TrainingSettings
 

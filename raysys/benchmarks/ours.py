@@ -12,6 +12,7 @@ from raysys.benchmarks.measure import Contender
 from raysys.benchmarks.step import Step, StepTimes, plain_step, time_steps
 from raysys.data.batches import Batch, BatchFinisher
 from raysys.data.builder import BatchBuilder
+from raysys.data.captions import all_captions
 from raysys.data.encoding import TextForm
 from raysys.data.images import ImagePreprocessorSettings
 from raysys.data.pipeline import iterate_batches, planned_dataset
@@ -20,8 +21,8 @@ from raysys.data.samples import Samples
 from raysys.data.tokenizer import encode, train_tokenizer
 from raysys.models.images import ImageModelSettings
 from raysys.models.text import TextModelSettings
-from raysys.runs.build import training_captions
-from raysys.systems.globetrotter import Globetrotter, ModelSettings, ObjectiveSettings
+from raysys.systems.globetrotter import Globetrotter
+from raysys.systems.settings import ModelSettings, ObjectiveSettings
 from raysys.training.engine import make_engine, set_learning_rate
 from raysys.training.footprint import noise_batch
 from raysys.training.loop import prefetch
@@ -40,7 +41,7 @@ PLAIN = "plain PyTorch"
 
 def small_tokenizer(samples: Samples) -> "PreTrainedTokenizerFast":
     """A tokenizer trained on the captions of `samples`."""
-    return train_tokenizer(training_captions(samples), 1000, _MAX_TOKENS)
+    return train_tokenizer((caption for _, caption in all_captions(samples)), 1000, _MAX_TOKENS)
 
 
 def tokens_of(tokenizer: "PreTrainedTokenizerFast", captions: list[str]) -> Tensor:

@@ -18,7 +18,8 @@ from raysys.data.plan import Plan
 from raysys.models.images import ImageModelSettings
 from raysys.models.text import TextModelSettings
 from raysys.runs.estimate import Measured, engine_sizes, stage_memory, weight_size
-from raysys.systems.globetrotter import Globetrotter, ModelSettings, ObjectiveSettings
+from raysys.systems.globetrotter import Globetrotter
+from raysys.systems.settings import ModelSettings, ObjectiveSettings
 from raysys.training import estimate as model
 from raysys.training.engine import make_engine, set_learning_rate
 from raysys.training.estimate import STAGES

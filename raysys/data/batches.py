@@ -47,6 +47,14 @@ class Batch:
     """Rows whose own sample is bad; another sample took its place."""
     cut_captions: int
     """Captions that were longer than allowed and lost their end."""
+    translation_ids: Tensor | None = None
+    """int64 [n, K], tokens of each caption in another language, or once more in its own where it has no translation."""
+    translation_mask: Tensor | None = None
+    """int64 [n, K], 1 at tokens, 0 at padding."""
+    translated: Tensor | None = None
+    """bool [n], whether there is a translation."""
+    concepts: Tensor | None = None
+    """int64 [n]; equal numbers mean captions that say the same, in whatever language."""
     images: Tensor | None = None
     """uint8 [n, 3, H, W]."""
     features: Tensor | None = None
@@ -68,15 +76,28 @@ class Batch:
         """
         chosen = slice(start, stop) if stop > start else slice(0, 1)
         parts: dict[str, Any] = {name: value[chosen] for name, value in self.tensors().items()}
-        longest = int(parts["attention_mask"].sum(dim=1).max())
-        for name in ("input_ids", "attention_mask", "masked_ids", "labels"):
-            parts[name] = parts[name][:, :longest]
+        for mask, names in _TEXTS.items():
+            if mask in parts:
+                longest = int(parts[mask].sum(dim=1).max())
+                parts |= {name: parts[name][:, :longest] for name in (mask, *names)}
         return replace(self, **parts, count=stop - start)
 
     def tensors(self) -> dict[str, Tensor]:
         """All tensors by name; each has a row per sample."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in values.items() if isinstance(value, Tensor)}
+
+
+_TEXTS = {"attention_mask": ("input_ids", "masked_ids", "labels"), "translation_mask": ("translation_ids",)}
+"""Mask → what is as long."""
+
+
+def stack_texts(texts: Sequence[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+    """Ids and masks, int64 [n_i, L_i] each, one under the other: [Σn, max L] each, padded with 0."""
+    longest = max(ids.shape[1] for ids, _ in texts)
+    columns = ([torch.nn.functional.pad(part, (0, longest - part.shape[1])) for part in column] for column in zip(*texts, strict=True))
+    ids, masks = map(torch.cat, columns)
+    return ids, masks
 
 
 _TAKEN = 8  # pictures

@@ -17,13 +17,14 @@ from raysys.data.images import ImageError, ImagePreprocessor, ImagePreprocessorS
 from raysys.data.masking import mask_tokens
 from raysys.data.randomness import uniform
 from raysys.data.samples import Samples
+from raysys.data.translations import concept_of, translations_of
 from raysys.shards.reader import RawSample
 from raysys.shards.sample import SampleError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-_CAPTION, _MASKING, _VIEW = 11, 12, 13  # what a random draw is for
+_CAPTION, _MASKING, _VIEW, _TRANSLATION = 11, 12, 13, 14  # what a random draw is for
 
 
 class Share(NamedTuple):
@@ -31,7 +32,7 @@ class Share(NamedTuple):
 
     step: int
     epoch: int
-    """Chooses captions and masks."""
+    """Chooses captions and masks: :meth:`raysys.data.plan.Plan.draw_of`."""
     ids: np.ndarray
     """int64 [n]; may be empty."""
 
@@ -59,6 +60,8 @@ class _Row:
     """Extension of the member that holds the picture; empty where vectors stand in."""
     tokens: Sequence[int] = ()
     cut: bool = False
+    translation: str | None = None
+    concept: int = 0
 
 
 class BatchBuilder:
@@ -72,6 +75,8 @@ class BatchBuilder:
         features: cached image vectors, which then stand in for the pictures.
         decode: preprocessor with which to decode pictures here; None leaves them encoded.
         spares: (step, bad sample) → samples that may take its place, :meth:`raysys.data.plan.Plan.spares`; by default any.
+        translations: also give each caption's translation, and say which captions mean the same.
+        pictures: whether pictures travel; without them, samples need have none.
     """
 
     def __init__(
@@ -83,6 +88,8 @@ class BatchBuilder:
         features: FeatureCache | None = None,
         decode: ImagePreprocessorSettings | None = None,
         spares: Callable[[int, int], Iterator[int]] | None = None,
+        translations: bool = False,
+        pictures: bool = True,
     ):
         self.samples = samples
         # Only the fast tokenizer's core travels: importing transformers would hold up every task that reads data.
@@ -94,6 +101,8 @@ class BatchBuilder:
         self.features = features
         self.decode = decode
         self.spares = spares
+        self.translations = translations
+        self.pictures = pictures
         self._image_ids = samples.column("image_id")
 
     def __call__(self, shares: Sequence[Share], bad: Mapping[int, BadSample] | None = None) -> list[Payload]:
@@ -140,6 +149,8 @@ class BatchBuilder:
                 if isinstance(raw, SampleError):
                     raise raw
                 rows[sample] = _Row(raw, *self.draw_caption(raw, *draws), *self._picture(sample, raw))
+                if self.translations:
+                    self._translate(sample, rows[sample], epoch)
             except SampleError as error:
                 blame(sample, error)
         while rows:
@@ -155,6 +166,8 @@ class BatchBuilder:
         return rows
 
     def _picture(self, sample: int, raw: RawSample) -> tuple[Any, str]:
+        if not self.pictures:
+            return None, ""
         if self.features is not None:
             if reason := self.features.bad.get(sample):
                 raise SampleError(raw.where, reason, self.samples.picture(raw)[0], "image")
@@ -170,6 +183,7 @@ class BatchBuilder:
     def _payload(self, share: Share, chosen: Sequence[int], rows: Mapping[int, _Row], bad: Mapping[int, BadSample]) -> Payload:
         ids, found = np.array(chosen, dtype=np.int64), [rows[sample] for sample in chosen]
         input_ids, attention_mask = pad_rows([row.tokens for row in found], self._pad_id)
+        translated = self._translations(found) if self.translations else {}
         positions = np.arange(input_ids.shape[1])
         masking = uniform(self.seed, _MASKING, share.epoch, ids[:, None, None], positions[None, :, None], np.arange(3))
         masked_ids, labels = mask_tokens(input_ids, self._special_ids, self._mask_id, self.tokenizer.get_vocab_size(), masking)
@@ -189,15 +203,42 @@ class BatchBuilder:
             "attention_mask": attention_mask,
             "masked_ids": masked_ids,
             "labels": labels,
+            **translated,
         }
         pictures: Sequence[bytes] = ()
         if self.features is not None:
             batch["features"] = self.draw_views(ids, share.epoch)
-        elif self.decode is not None:
+        elif self.decode is not None and self.pictures:
             batch["images"] = np.stack([row.picture for row in found])
-        else:
+        elif self.pictures:
             pictures = [row.picture for row in found]
         return Payload(share.step, pickle.dumps(batch, protocol=5), pictures)
+
+    def _translate(self, sample: int, row: _Row, epoch: int) -> None:
+        """Draw a translation of a row's caption, if it has one, and number what it says."""
+        text = self.samples.captions(row.raw)
+        translations = translations_of(text.extra, row.raw.where, self.samples.layout.unknown_languages)
+        row.concept = concept_of(text, translations)
+        others = [language for language in translations if language != row.language]
+        others = [language for language in others if language in self.samples.languages] or others
+        if others:
+            of_language, of_texts = uniform(self.seed, _TRANSLATION, epoch, sample, np.arange(2)).tolist()
+            texts, own = translations[others[int(of_language * len(others))]], text.captions[row.language]
+            # Where there are as many as captions, they stand in the same order.
+            row.translation = texts[own.index(row.text)] if len(texts) == len(own) else texts[int(of_texts * len(texts))]
+
+    def _translations(self, rows: Sequence[_Row]) -> dict[str, np.ndarray]:
+        texts = [row.text if row.translation is None else row.translation for row in rows]
+        translated = np.array([row.translation is not None for row in rows])
+        while True:
+            try:
+                encodings = encode_texts(self.tokenizer, texts, self.form)
+                break
+            except EmptyTextError as error:  # no translation then
+                texts[error.index], translated[error.index] = rows[error.index].text, False
+        ids, mask = pad_rows([tokens for tokens, _ in encodings], self._pad_id)
+        concepts = np.array([row.concept for row in rows], dtype=np.int64)
+        return {"translation_ids": ids, "translation_mask": mask, "translated": translated, "concepts": concepts}
 
     def draw_views(self, ids: np.ndarray, epoch: int) -> np.ndarray:
         """Cached vectors float16 [n, 2, D]: of the picture as it is, and of one of its other views, drawn anew in each epoch."""

@@ -72,21 +72,22 @@ def planned_dataset(
     the parts of a :class:`raysys.data.builder.Payload`.
     """
     first_window, last_window = plan.window_of(first_step), plan.window_of(last_step - 1)
-    blocks = (last_window - first_window + 1) * workers
-    shared = ray.put(builder)
+    blocks, rows = (last_window - first_window + 1) * workers, plan.window_steps
+    shared = ray.put((plan, builder))  # a plan by groups has as many numbers as there are samples
 
     def read_block(number: int) -> list[pa.Table]:
         os.environ["TOKENIZERS_PARALLELISM"] = "false"  # a task has one CPU
         window, rank = divmod(number, workers)
+        plan, builder = _kept(shared)
         steps = [step for step in plan.steps_of(first_window + window) if first_step <= step < last_step]
         try:
-            payloads = _kept(shared)([Share(step, plan.epoch_of(step), plan.slice(step, rank, workers)) for step in steps])
+            payloads = builder([Share(step, plan.draw_of(step), plan.slice(step, rank, workers)) for step in steps])
         except (RunFailed, UserError) as error:
             payloads = [Payload(_FAULT, pickle.dumps(error), ())] * len(steps)
-        return [to_table(payloads + [Payload(_NO_STEP, b"", ())] * (plan.window_steps - len(steps)))]
+        return [to_table(payloads + [Payload(_NO_STEP, b"", ())] * (rows - len(steps)))]
 
     dataset = ray.data.read_datasource(
-        _Blocks(read_block, blocks, plan.window_steps),
+        _Blocks(read_block, blocks, rows),
         override_num_blocks=blocks,
         num_cpus=reader_cpus,
         concurrency=None if reader_cpus else _FREE_READERS * workers,
@@ -113,15 +114,16 @@ class _Blocks(ray.data.Datasource):
         return [ReadTask(functools.partial(self.read, number), facts) for number in range(self.blocks)]
 
 
-_builders: dict[ray.ObjectRef, BatchBuilder] = {}
+_unpacked: dict[ray.ObjectRef, tuple[Plan, BatchBuilder]] = {}
 
 
-def _kept(shared: ray.ObjectRef) -> BatchBuilder:
-    """The builder behind `shared`, unpacked once in a process: manifests and a tokenizer anew for every task cost more than reading."""
-    if shared not in _builders:
-        _builders.clear()
-        _builders[shared] = ray.get(shared)
-    return _builders[shared]
+def _kept(shared: ray.ObjectRef) -> tuple[Plan, BatchBuilder]:
+    """The plan and the builder behind `shared`, unpacked once in a process: anew for every task, manifests and a tokenizer cost more than
+    reading."""
+    if shared not in _unpacked:
+        _unpacked.clear()
+        _unpacked[shared] = ray.get(shared)
+    return _unpacked[shared]
 
 
 def to_table(payloads: Sequence[Payload]) -> pa.Table:

@@ -77,6 +77,10 @@ class Plan:
         """The epoch, counted from 0, that `step` belongs to."""
         return step // self.steps_per_epoch
 
+    def draw_of(self, step: int) -> int:
+        """Number that chooses captions, masks and views at `step`, the same over a window: what comes again is drawn anew."""
+        return self.epoch_of(step)
+
     def window_of(self, step: int) -> int:
         """The window, counted over all epochs, that `step` belongs to."""
         epoch, step_in_epoch = divmod(step, self.steps_per_epoch)
@@ -97,16 +101,7 @@ class Plan:
         size = min(self.window_steps * self.global_batch, self.samples - start)
         order = np.random.Generator(np.random.Philox(key=int(mix(self.seed, epoch, window, 1)))).permutation(size)
         chosen = order[step_in_window * self.global_batch : (step_in_window + 1) * self.global_batch]
-        return np.sort(self._ids(start + chosen, epoch))
-
-    def _ids(self, positions: np.ndarray, epoch: int) -> np.ndarray:
-        """Sample ids at `positions` of an epoch whose runs are permuted and whose windows are not yet shuffled."""
-        runs = self.samples // self.run_length
-        shift = int(mix(self.seed, epoch, 2)) % self.samples
-        run, offset = np.divmod(positions, self.run_length)
-        whole = run < runs
-        run[whole] = permute(run[whole], runs, self.seed, epoch, 3)
-        return (run * self.run_length + offset + shift) % self.samples
+        return np.sort(permuted_runs(start + chosen, self.samples, self.run_length, self.seed, epoch))
 
     def slice(self, step: int, rank: int, workers: int) -> np.ndarray:
         """The ids that worker `rank` of `workers` takes of global batch `step`: its micro-batches, one after the other.
@@ -150,6 +145,16 @@ class Plan:
         """Number of samples in global batch `step`."""
         step_in_epoch = step % self.steps_per_epoch
         return min(self.global_batch, self.samples - step_in_epoch * self.global_batch)
+
+
+def permuted_runs(positions: np.ndarray, samples: int, run_length: int, *key: int) -> np.ndarray:
+    """Samples at `positions` of a pass over all `samples` in runs of neighbours, which `key` permutes; windows are not yet shuffled."""
+    runs = samples // run_length
+    shift = int(mix(*key, 2)) % samples
+    run, offset = np.divmod(positions, run_length)
+    whole = run < runs
+    run[whole] = permute(run[whole], runs, *key, 3)
+    return (run * run_length + offset + shift) % samples
 
 
 def slice_bounds(size: int, parts: int) -> list[int]:

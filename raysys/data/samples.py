@@ -59,6 +59,10 @@ class DataSettings(Settings):
     """Neighbouring samples that are read together."""
     window_steps: pydantic.PositiveInt = 16
     """Steps that one reading task fetches and whose samples are mixed."""
+    balance: Literal["none", "languages"] = "none"
+    """Which samples make a batch: as they come, or of every language its share (samples of rare languages then come round more often)."""
+    balance_exponent: float = pydantic.Field(0.0, ge=0, le=1)
+    """A language's share of a batch grows as this power of its samples (balance: languages): 0 all alike, 1 as they come."""
     last_batch: Literal["drop", "keep"] = "drop"
     """What happens to samples that do not fill a batch at the end of an epoch."""
 

@@ -1,5 +1,7 @@
 """What a random ranking scores, in closed form: every score of this package stands beside it."""
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
@@ -23,3 +25,29 @@ def sentence_translation(candidates: npt.ArrayLike, translations: npt.ArrayLike)
     of n (M − 1) candidates with that probability.
     """
     return np.asarray(translations, np.float64) / np.asarray(candidates, np.float64)
+
+
+def k_occurrence_skewness(sentences: int, queries: int, k: int) -> float:
+    """Skewness of N_k where every query draws its k nearest at random.
+
+    N_k is then binomial with p = k / sentences, and its skewness (1 − 2p) / √(queries · p (1 − p)).
+    """
+    p = k / sentences
+    return (1 - 2 * p) / math.sqrt(queries * p * (1 - p))
+
+
+def anti_hubs(sentences: int, queries: int, k: int) -> float:
+    """Share of sentences that no query draws: (1 − k / sentences)^queries."""
+    return (1 - k / sentences) ** queries
+
+
+def largest_k_occurrence(sentences: int, queries: int, k: int) -> float:
+    """Expected largest N_k, Σ_x [1 − F(x)^sentences] with the binomial F, as if the sentences' counts were independent.
+
+    They are not quite (all sum to k · queries), which makes the true value a little smaller.
+    """
+    p = k / sentences
+    x = np.arange(1, queries + 1)
+    logs = np.concatenate([[0.0], np.cumsum(np.log((queries - x + 1) / x) + math.log(p) - math.log1p(-p))]) + queries * math.log1p(-p)
+    below = np.minimum(np.cumsum(np.exp(logs)), 1.0)
+    return float((1 - below**sentences).sum())

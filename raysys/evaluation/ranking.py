@@ -29,8 +29,13 @@ def unit_vectors(vectors: npt.ArrayLike, name: str) -> torch.Tensor:
     bad = ~np.isfinite(values).all(axis=1)
     if bad.any():
         raise RunFailed(f"{name}: {int(bad.sum())} of {len(values)} vectors are not finite (first: row {int(bad.argmax())})")
-    norms = np.linalg.norm(values, axis=1, keepdims=True)
-    return torch.from_numpy(np.rint(values / np.where(norms > 0, norms, 1.0) * GRID) / GRID)
+    return torch.from_numpy(np.rint(unit_rows(values) * GRID) / GRID)
+
+
+def unit_rows(vectors: np.ndarray) -> np.ndarray:
+    """L2-normalised rows of a float [n, d], in its own dtype; a zero row stays zero."""
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / np.where(norms > 0, norms, 1.0)
 
 
 def similarities(queries: torch.Tensor, candidates: torch.Tensor) -> torch.Tensor:
@@ -44,11 +49,18 @@ def hit_probability(pool: npt.ArrayLike, right: npt.ArrayLike, draws: npt.ArrayL
     This is 1 − C(pool − right, draws) / C(pool, draws), as a product, so that nothing overflows. No draws: 0.
     """
     pool, right, draws = np.broadcast_arrays(np.asarray(pool, np.float64), np.asarray(right, np.float64), np.asarray(draws, np.int64))
+    hit = np.array((draws > 0) & (pool > 0), dtype=np.float64)
+    unsure = (hit > 0) & (right < pool)  # few, unless many candidates tie
+    hit[unsure] = 1.0 - _miss_probability(pool[unsure], right[unsure], draws[unsure])
+    return hit
+
+
+def _miss_probability(pool: np.ndarray, right: np.ndarray, draws: np.ndarray) -> np.ndarray:
     miss = np.ones(pool.shape)
     for taken in range(int(draws.max(initial=0))):
         left = np.maximum(pool - taken, 1.0)
         miss *= np.where((taken < draws) & (taken < pool), np.maximum(pool - right - taken, 0.0) / left, 1.0)
-    return 1.0 - miss
+    return miss
 
 
 def expected_hits(above: npt.ArrayLike, tied: npt.ArrayLike, right: npt.ArrayLike, k: int) -> np.ndarray:
@@ -66,3 +78,8 @@ def codes(values: Sequence[object]) -> np.ndarray:
     """int64 [n]: equal values get equal numbers, in the order of first occurrence; None gets −1."""
     known: dict[object, int] = {}
     return np.array([-1 if value is None else known.setdefault(value, len(known)) for value in values], dtype=np.int64)
+
+
+def evenly(rows: np.ndarray, limit: int) -> np.ndarray:
+    """At most `limit` of the `rows`, evenly spaced: an ordered list is sampled from end to end, the same in every run."""
+    return rows if len(rows) <= limit else rows[np.arange(limit) * len(rows) // limit]

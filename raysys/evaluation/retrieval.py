@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from raysys.evaluation import chance
-from raysys.evaluation.ranking import codes, expected_hits, similarities, unit_vectors
+from raysys.evaluation.ranking import codes, evenly, expected_hits, similarities, unit_vectors
 
 KS = (1, 5, 10)
 
@@ -72,7 +72,7 @@ def cross_modal(
         strings = codes(texts[language]) if texts is not None else np.arange(len(images))
         if not len(vectors) == len(strings) == len(images):
             raise ValueError(f"{language}: {len(vectors)} vectors and {len(strings)} texts for {len(images)} images")
-        rows = _evenly(np.flatnonzero(strings >= 0), limit)
+        rows = evenly(np.flatnonzero(strings >= 0), limit)
         if not len(rows):
             continue
         captions = unit_vectors(np.asarray(vectors)[rows], f"captions in {language}")
@@ -81,10 +81,6 @@ def cross_modal(
         to_text[language] = _recall(images[rows], captions, labels, ks, chunk_rows)
         pairs[language] = len(rows)
     return CrossModal(to_image, to_text, pairs, _mean(to_image, ks), _mean(to_text, ks))
-
-
-def _evenly(rows: np.ndarray, limit: int) -> np.ndarray:
-    return rows if len(rows) <= limit else rows[np.arange(limit) * len(rows) // limit]
 
 
 def _recall(queries: torch.Tensor, candidates: torch.Tensor, labels: np.ndarray, ks: Sequence[int], chunk_rows: int) -> Recall:

@@ -2,28 +2,31 @@
 
 import hashlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 
+from raysys.evaluation.hubness import hubness
+from raysys.evaluation.metrics import Metrics, add_hubness, add_named_directions, add_retrieval, add_transfer, add_translation
 from raysys.evaluation.retrieval import CrossModal, cross_modal
 from raysys.evaluation.translation import KS, SentenceTranslation, sentence_translation
 
-ENGLISH = "en"
-NAMED_DIRECTIONS = (("ru", ENGLISH), ("hi", ENGLISH), ("ja", ENGLISH))
-"""Directions reported by name: three scripts that share no word with English."""
-
 
 class Encoder(Protocol):
-    """What is scored: three ways into vectors, each float [n, d]."""
+    """What is scored: three ways into vectors, each float [n, d].
 
-    def encode_texts(self, texts: list[str]) -> np.ndarray:
+    An encoder that declares ``reads_languages = True`` gets the language of every text, a BCP-47 tag, with it, and each text once
+    in every language that has it; any other gets texts alone, each once. One that declares ``has_images = False`` is asked for
+    :meth:`encode_texts` alone.
+    """
+
+    def encode_texts(self, texts: list[str], languages: list[str] | None = None) -> np.ndarray:
         """Sentences in the space in which captions are compared with captions (β)."""
         ...
 
-    def encode_captions_for_images(self, texts: list[str]) -> np.ndarray:
+    def encode_captions_for_images(self, texts: list[str], languages: list[str] | None = None) -> np.ndarray:
         """Sentences in the space in which captions are compared with images (α^x)."""
         ...
 
@@ -60,23 +63,24 @@ class EncodedItems:
     """Digest of the image's bytes; None without image."""
     seen: dict[str, np.ndarray] | None = field(repr=False)
     """bool [n] per language; None where the split does not tell."""
+    centred: dict[str, str] | None = None
+    """Language → whose mean has been taken from its sentences; see :func:`raysys.evaluation.centring.centred`."""
 
     def __len__(self) -> int:
         return len(self.image_ids)
 
 
 def encode_items(encoder: Encoder, items: Sequence[Item], languages: Sequence[str] | None = None) -> EncodedItems:
-    """Encode every distinct caption and every distinct image once.
+    """Encode every distinct caption and every distinct image once; images only where the encoder has any.
 
     `languages` defaults to all that occur, in order of first occurrence.
     """
     if languages is None:
         languages = list(dict.fromkeys(language for item in items for language in item.captions))
     texts: dict[str, list[str | None]] = {a: [next(iter(item.captions.get(a, ())), None) for item in items] for a in languages}
-    with_image = [item.image is not None for item in items]
+    pictures = [item.image if getattr(encoder, "has_images", True) else None for item in items]
+    with_image = [picture is not None for picture in pictures]
     illustrated = {a: [t if has else None for t, has in zip(texts[a], with_image, strict=True)] for a in languages}
-    images = _encode(encoder.encode_images, [[item.image for item in items]])[0] if any(with_image) else None
-    captions = _encode(encoder.encode_captions_for_images, list(illustrated.values())) if any(with_image) else []
     seen = None
     if items and all(item.trained_languages is not None for item in items):
         known = [frozenset(item.trained_languages or ()) for item in items]
@@ -84,12 +88,33 @@ def encode_items(encoder: Encoder, items: Sequence[Item], languages: Sequence[st
     return EncodedItems(
         languages=tuple(languages),
         texts=texts,
-        sentences=dict(zip(languages, _encode(encoder.encode_texts, list(texts.values())), strict=True)),
-        captions=dict(zip(languages, captions, strict=False)),
-        images=images,
-        image_ids=[None if item.image is None else hashlib.blake2b(item.image, digest_size=16).hexdigest() for item in items],
+        sentences=encode_sentences(encoder, texts),
+        captions=_encode_texts(encoder, encoder.encode_captions_for_images, illustrated) if any(with_image) else {},
+        images=_encode(encoder.encode_images, [pictures])[0] if any(with_image) else None,
+        image_ids=[None if picture is None else hashlib.blake2b(picture, digest_size=16).hexdigest() for picture in pictures],
         seen=seen,
     )
+
+
+def reads_languages(encoder: Encoder) -> bool:
+    """Whether a sentence's vector depends on the language that it is said to be in."""
+    return getattr(encoder, "reads_languages", False)
+
+
+def encode_sentences(encoder: Encoder, texts: Mapping[str, Sequence[str | None]]) -> dict[str, np.ndarray]:
+    """Float32 [n, d] per language in the space of sentences; every distinct text is encoded once, None gets a zero row."""
+    return _encode_texts(encoder, encoder.encode_texts, texts)
+
+
+def _encode_texts(encoder: Encoder, encode: Callable[..., np.ndarray], texts: Mapping[str, Sequence[str | None]]) -> dict[str, np.ndarray]:
+    if not reads_languages(encoder):
+        return dict(zip(texts, _encode(encode, list(texts.values())), strict=True))
+
+    def encode_pairs(pairs: list[tuple[str, str]]) -> np.ndarray:
+        return encode([text for text, _ in pairs], [language for _, language in pairs])
+
+    columns = [[None if text is None else (text, language) for text in column] for language, column in texts.items()]
+    return dict(zip(texts, _encode(encode_pairs, columns), strict=True))
 
 
 def _encode(encode: Any, columns: Sequence[Sequence[Any]]) -> list[np.ndarray]:
@@ -113,95 +138,80 @@ def evaluate(encoder: Encoder, items: Sequence[Item], languages: Sequence[str] |
     return score(encode_items(encoder, items, languages), ks)
 
 
-def score(encoded: EncodedItems, ks: Sequence[int] = KS, pairs: int = 1000) -> dict[str, Any]:
+def score(encoded: EncodedItems, ks: Sequence[int] = KS, pairs: int = 1000, held_out: Collection[str] = ()) -> dict[str, Any]:
     """Translation between all languages and retrieval across modalities, as a dictionary that JSON can hold.
 
+    Args:
+        encoded: the split.
+        ks: the k of recall@k.
+        pairs: most pairs of a language for retrieval across modalities, and most items for hubness; evenly spaced.
+        held_out: languages of which training has seen no caption. They are scored apart: no mean below holds them but `transfer_…`.
+
     Keys of the result:
-        items: number of items; languages: tags; lacking: language → items without a caption in it (they are left out of that
-        language's pairs), `image` → items without an image.
+        items: number of items; languages: tags; held_out: those that are; lacking: language → items without a caption in it (they
+        are left out of that language's pairs), `image` → items without an image; centred: whose means were taken off, where any were.
         metrics: name → value; chance: the same names → what a random ranking gets.
             eval/sentence_translation                     share of the M − 1 true translations in the top M − 1
             eval/translation_R@k                          mean over ordered language pairs
             eval/translation_R@1_both_seen, …_some_unseen pairs of strings that training saw both of / not
-            eval/translation_R@1_non_latin_to_latin, …_non_latin_to_en, eval/ru-en/translation_R@1 …
+            eval/translation_R@1_non_latin_to_latin, …_non_latin_to_en
+            eval/hubness_skewness, eval/anti_hubs         of N_10, mean over target languages
             eval/text_to_image_R@k, eval/image_to_text_R@k  mean over languages, at most `pairs` pairs of each
-            eval/<language>/…                             sentence_translation and translation_R@1 (as query), text_to_image_R@k, …
+            eval/transfer_R@1_from_held_out, …_to_held_out  translation from held-out into trained languages, and back: mean over directions
+            eval/transfer_text_to_image_R@k, eval/transfer_image_to_text_R@k  mean over held-out languages
+            eval/ru-en/translation_R@1 …
+            eval/<language>/…                             sentence_translation and translation_R@1 (as query), text_to_image_R@k, …;
+                                                          of a held-out language translation_R@1 into the trained ones
         matrices: share and recall@1 [query][target] in the order of `languages`; null where there is no query.
 
     A metric that has nothing to count (one language only, no images) is absent rather than zero.
     """
-    measured = _Metrics()
+    measured = Metrics()
+    trained = [a for a in encoded.languages if a not in held_out]
+    apart = [a for a in encoded.languages if a in held_out]
     result: dict[str, Any] = {
         "items": len(encoded),
         "languages": list(encoded.languages),
+        "held_out": apart,
         "lacking": {a: sum(t is None for t in encoded.texts[a]) for a in encoded.languages}
         | {"image": sum(i is None for i in encoded.image_ids)},
     }
-    if len(encoded.languages) >= 2:
-        translation = sentence_translation(encoded.sentences, encoded.texts, seen=encoded.seen, ks=ks)
-        _add_translation(measured, translation)
+    if encoded.centred is not None:
+        result["centred"] = encoded.centred
+    translation = _translate(encoded, trained, ks) if len(trained) >= 2 else None
+    if translation is not None:
+        add_translation(measured, translation)
+        add_hubness(measured, hubness({a: encoded.sentences[a] for a in trained}, encoded.texts, limit=pairs))
+    if apart and len(encoded.languages) >= 2:
+        translation = _translate(encoded, encoded.languages, ks)
+        add_transfer(measured, translation, apart)
+    if translation is not None:
+        add_named_directions(measured, translation)
         result["matrices"] = {"share": _rows(translation.share), "recall@1": _rows(translation.recall[1])}
     if encoded.images is not None:
-        rows = [i for i, image in enumerate(encoded.image_ids) if image is not None]
-        retrieved = cross_modal(
-            encoded.images[rows],
-            {a: encoded.captions[a][rows] for a in encoded.languages},
-            [encoded.image_ids[i] for i in rows],
-            texts={a: [encoded.texts[a][i] for i in rows] for a in encoded.languages},
-            ks=ks,
-            limit=pairs,
-        )
-        _add_retrieval(measured, retrieved)
-        result["pairs"] = retrieved.pairs
+        retrieved = _retrieve(encoded, trained, ks, pairs)
+        transferred = _retrieve(encoded, apart, ks, pairs)
+        add_retrieval(measured, retrieved)
+        add_retrieval(measured, transferred, "transfer_")
+        result["pairs"] = retrieved.pairs | transferred.pairs
     return result | {"metrics": measured.values, "chance": measured.chances}
 
 
-class _Metrics:
-    def __init__(self) -> None:
-        self.values: dict[str, float] = {}
-        self.chances: dict[str, float] = {}
-
-    def add(self, name: str, value: float, by_chance: float) -> None:
-        if not math.isnan(value):
-            self.values[f"eval/{name}"], self.chances[f"eval/{name}"] = float(value), float(by_chance)
+def _translate(encoded: EncodedItems, languages: Sequence[str], ks: Sequence[int]) -> SentenceTranslation:
+    return sentence_translation({a: encoded.sentences[a] for a in languages}, encoded.texts, seen=encoded.seen, ks=ks)
 
 
-def _add_translation(measured: _Metrics, got: SentenceTranslation) -> None:
-    measured.add("sentence_translation", got.score, got.chance)
-    for k in got.recall:
-        measured.add(f"translation_R@{k}", got.mean_recall(k), got.mean_recall_chance(k))
-    for name, subset in (("both_seen", got.both_seen), ("some_unseen", got.some_unseen)):
-        if subset is not None:
-            measured.add(f"translation_R@1_{name}", subset.recall, subset.chance)
-    to_latin = got.non_latin_to_latin()
-    measured.add("translation_R@1_non_latin_to_latin", *got.mean_over(to_latin))
-    if ENGLISH in got.languages:
-        english = np.array([language == ENGLISH for language in got.languages])
-        measured.add(f"translation_R@1_non_latin_to_{ENGLISH}", *got.mean_over(to_latin & english[None, :]))
-    for query, target in NAMED_DIRECTIONS:
-        if query in got.languages and target in got.languages:
-            cell = got.pair(query, target)
-            measured.add(f"{query}-{target}/translation_R@1", got.recall[1][cell], got.recall_chance[1][cell])
-    for i, language in enumerate(got.languages):
-        row = np.zeros_like(to_latin)
-        row[i] = True
-        measured.add(f"{language}/translation_R@1", *got.mean_over(row))
-        if got.queries[i].any():
-            # Weighted by queries: a language that few items have must not weigh as much as the others.
-            weight = got.queries[i] / got.queries[i].sum()
-            share, by_chance = (float((np.nan_to_num(matrix[i]) * weight).sum()) for matrix in (got.share, got.share_chance))
-            measured.add(f"{language}/sentence_translation", share, by_chance)
-
-
-def _add_retrieval(measured: _Metrics, got: CrossModal) -> None:
-    for name, mean, each in (
-        ("text_to_image", got.mean_text_to_image, got.text_to_image),
-        ("image_to_text", got.mean_image_to_text, got.image_to_text),
-    ):
-        for prefix, recall in [("", mean), *((f"{language}/", recall) for language, recall in each.items())]:
-            if recall is not None:
-                for k in recall.at:
-                    measured.add(f"{prefix}{name}_R@{k}", recall.at[k], recall.chance[k])
+def _retrieve(encoded: EncodedItems, languages: Sequence[str], ks: Sequence[int], pairs: int) -> CrossModal:
+    assert encoded.images is not None
+    rows = [i for i, image in enumerate(encoded.image_ids) if image is not None]
+    return cross_modal(
+        encoded.images[rows],
+        {a: encoded.captions[a][rows] for a in languages},
+        [encoded.image_ids[i] for i in rows],
+        texts={a: [encoded.texts[a][i] for i in rows] for a in languages},
+        ks=ks,
+        limit=pairs,
+    )
 
 
 def _rows(matrix: np.ndarray) -> list[list[float | None]]:

@@ -9,6 +9,7 @@ SPLIT_NAMES = {
     "test-seen": "seen concepts, unseen style",
     "test-unseen": "unseen concepts",
     "test": "test",
+    "words": "words, one by one",
 }
 
 
@@ -41,6 +42,13 @@ HEADLINES = (
     ("eval/translation_R@1_non_latin_to_en", "R@1 non-Latin→en"),
     ("eval/sentence_translation", "top M−1"),
     ("eval/text_to_image_R@1", "text→image R@1"),
+    ("eval/transfer_R@1_from_held_out", "R@1 from held out"),
+    ("eval/word_translation_R@10", "R@10"),
+    ("eval/word_translation_R@10_procrustes", "…Procrustes"),
+    ("eval/word_translation_R@10_disjoint", "disjoint"),
+    ("eval/word_translation_R@10_disjoint_procrustes", "…Procrustes"),
+    ("eval/word_translation_dictionary_R@10", "dictionary"),
+    ("eval/word_translation_dictionary_R@10_procrustes", "…Procrustes"),
 )
 """What the table shows of each split, where the split has it."""
 

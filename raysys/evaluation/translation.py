@@ -11,6 +11,7 @@ from raysys.evaluation.naming import script
 from raysys.evaluation.ranking import codes, expected_hits, similarities, unit_vectors
 
 KS = (1, 5, 10)
+_ROWS, _SLAB = 256, 1 << 14  # queries and candidates in one product of matrices, whose float64 result is 32 MiB
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class Subset:
     matrix_chance: np.ndarray = field(repr=False)
 
 
-class _Sentences:
+class Sentences:
     """One language's sentences. Equal strings are one sentence: the vector of the first stands for all of them."""
 
     def __init__(self, language: str, vectors: np.ndarray, texts: Sequence[str | None]) -> None:
@@ -80,15 +81,15 @@ class _Sentences:
         self.matrix = unit_vectors(np.asarray(vectors)[present[first]], f"captions in {language}")
         self.copies = np.bincount(self.code[present], minlength=len(first))
         self.total = len(present)
-        self.weights = torch.from_numpy(self.copies).float() if self.total > len(first) else None
 
     def __len__(self) -> int:
         return len(self.matrix)
 
-    def count(self, mask: torch.Tensor) -> np.ndarray:
+    def count(self, mask: np.ndarray) -> np.ndarray:
         """Sentences, copies included, for bool [q, distinct strings] → int64 [q]."""
-        counts = mask.sum(dim=1) if self.weights is None else (mask.float() @ self.weights).long()
-        return counts.numpy()
+        if self.total == len(self):
+            return np.count_nonzero(mask, axis=1)
+        return (mask.astype(np.float32) @ self.copies.astype(np.float32)).astype(np.int64)  # exact below 2²⁴
 
 
 def sentence_translation(
@@ -97,7 +98,7 @@ def sentence_translation(
     *,
     seen: Mapping[str, np.ndarray] | None = None,
     ks: Sequence[int] = KS,
-    chunk_bytes: int = 256 << 20,
+    chunk_bytes: int = 128 << 20,
 ) -> SentenceTranslation:
     """Rank every sentence's translations against all sentences of the other languages.
 
@@ -127,61 +128,60 @@ def sentence_translation(
         raise ValueError(f"translation needs at least two languages, got {list(languages)}")
     if len({len(texts[language]) for language in languages}) != 1:
         raise ValueError("every language needs one text (or None) per item")
-    banks = [_Sentences(language, vectors[language], texts[language]) for language in languages]
+    banks = [Sentences(language, vectors[language], texts[language]) for language in languages]
     tally = _Tally(banks, ks)
-    places = np.cumsum([0] + [len(bank) for bank in banks])
-    rows = max(1, chunk_bytes // (4 * max(1, int(places[-1]))))
+    candidates = torch.cat([bank.matrix for bank in banks])
+    rows = max(1, min(_ROWS, chunk_bytes // (4 * max(1, len(candidates)))))
     for a, bank in enumerate(banks):
         items = np.flatnonzero(bank.code >= 0)
         for start in range(0, len(items), rows):
-            _score_chunk(tally, banks, places, a, items[start : start + rows])
+            _score_chunk(tally, banks, candidates, a, items[start : start + rows])
     return tally.result(languages, seen)
 
 
-def _score_chunk(tally: "_Tally", banks: Sequence[_Sentences], places: np.ndarray, a: int, items: np.ndarray) -> None:
+def _score_chunk(tally: "_Tally", banks: Sequence[Sentences], candidates: torch.Tensor, a: int, items: np.ndarray) -> None:
+    places = np.cumsum([0] + [len(bank) for bank in banks])
     queries = banks[a].matrix[banks[a].code[items]]
-    scores = torch.full((len(items), int(places[-1])), -torch.inf)
-    above, tied, right = (np.zeros((len(items), len(banks)), dtype=np.int64) for _ in range(3))
-    truth = torch.full((len(items), len(banks)), torch.nan)
-    rows = torch.arange(len(items))
+    scores = np.empty((len(items), len(candidates)), dtype=np.float32)
+    for start in range(0, len(candidates), _SLAB):
+        scores[:, start : start + _SLAB] = similarities(queries, candidates[start : start + _SLAB])
+    scores[:, places[a] : places[a + 1]] = -np.inf  # a query's own language holds no candidates
+    above, tied = (np.zeros((len(items), len(banks)), dtype=np.int64) for _ in range(2))
+    truth = np.full((len(items), len(banks)), np.nan, dtype=np.float32)
+    rows = np.arange(len(items))
     for b, bank in enumerate(banks):
         if b == a or not len(bank):
             continue
-        block = scores[:, places[b] : places[b + 1]]
-        block[:] = similarities(queries, bank.matrix)
-        code = bank.code[items]
-        true = torch.where(torch.from_numpy(code >= 0), block[rows, np.maximum(code, 0)], torch.nan)
-        above[:, b] = bank.count(block > true[:, None])
-        tied[:, b] = bank.count(block == true[:, None])
-        right[:, b] = bank.copies[code]
-        truth[:, b] = true
-    present = ~truth.isnan().numpy()
-    tally.add_recall(a, items, present, above, tied, right)
+        block, code = scores[:, places[b] : places[b + 1]], bank.code[items]
+        truth[:, b] = np.where(code >= 0, block[rows, code], np.nan)
+        above[:, b] = bank.count(block > truth[:, b, None])
+        tied[:, b] = bank.count(block == truth[:, b, None])
+    present = ~np.isnan(truth)
+    tally.add_recall(a, items, present, above, tied)
     answered = np.flatnonzero(present.any(axis=1))
     if len(answered) < len(items):
         scores, truth, present, items = scores[answered], truth[answered], present[answered], items[answered]
     if len(items):
         wanted = present.sum(axis=1)
-        tally.add_share(a, items, present, _found(scores, truth, wanted), wanted)
+        tally.add_share(a, present, _found(scores, truth, wanted), wanted)
 
 
-def _found(scores: torch.Tensor, truth: torch.Tensor, wanted: np.ndarray) -> np.ndarray:
+def _found(scores: np.ndarray, truth: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     """Probability, float64 [q, M], that a true translation is among the `wanted` [q] top candidates of `scores` [q, c]."""
-    top = scores.topk(int(wanted.max()), dim=1).values
-    places = torch.from_numpy(wanted)[:, None]
-    last = top.gather(1, places - 1)
-    free = places - (top > last).sum(dim=1, keepdim=True)
-    tied = (scores == last).sum(dim=1, keepdim=True)
-    found = (truth > last).double() + (truth == last).double() * (free.double() / tied.double())
-    return found.numpy()
+    top = torch.from_numpy(scores).topk(int(wanted.max()), dim=1).values.numpy()
+    last = np.take_along_axis(top, wanted[:, None] - 1, axis=1)
+    free = wanted - np.count_nonzero(top > last, axis=1)
+    tied = np.count_nonzero(scores == last, axis=1)
+    return (truth > last) + (truth == last) * (free / tied)[:, None]
 
 
 class _Tally:
     """Sums over queries, per direction."""
 
-    def __init__(self, banks: Sequence[_Sentences], ks: Sequence[int]) -> None:
+    def __init__(self, banks: Sequence[Sentences], ks: Sequence[int]) -> None:
         size, n = len(banks), len(banks[0].code)
         self.banks, self.ks = banks, tuple(dict.fromkeys((1, *ks)))
+        self.by_chance = {k: [chance.recall(max(bank.total, 1), k, bank.copies) for bank in banks] for k in self.ks}
         self.hits = {k: np.zeros((size, size)) for k in self.ks}
         self.chances = {k: np.zeros((size, size)) for k in self.ks}
         self.share, self.share_chance = np.zeros((size, size)), np.zeros((size, size))
@@ -190,19 +190,27 @@ class _Tally:
         self.first_chance = np.full((size, size, n), np.nan, dtype=np.float32)
         self.score, self.chance, self.scored = 0.0, 0.0, 0
 
-    def add_recall(self, a: int, items: np.ndarray, present: np.ndarray, above: np.ndarray, tied: np.ndarray, right: np.ndarray) -> None:
+    def add_recall(self, a: int, items: np.ndarray, present: np.ndarray, above: np.ndarray, tied: np.ndarray) -> None:
         self.queries[a] += present.sum(axis=0)
-        totals = np.array([bank.total for bank in self.banks])
+        right = self._of_truth(items, present, [bank.copies for bank in self.banks])
         for k in self.ks:
             hits = np.where(present, expected_hits(above, tied, right, k), 0.0)
-            by_chance = np.where(present, chance.recall(np.maximum(totals, 1), k, right), 0.0)
+            by_chance = self._of_truth(items, present, self.by_chance[k])
             self.hits[k][a] += hits.sum(axis=0)
             self.chances[k][a] += by_chance.sum(axis=0)
             if k == 1:
                 self.first[a][:, items] = np.where(present, hits, np.nan).T
                 self.first_chance[a][:, items] = np.where(present, by_chance, np.nan).T
 
-    def add_share(self, a: int, items: np.ndarray, present: np.ndarray, found: np.ndarray, wanted: np.ndarray) -> None:
+    def _of_truth(self, items: np.ndarray, present: np.ndarray, values: Sequence[np.ndarray]) -> np.ndarray:
+        """[q, M]: the value, of those given for every distinct string of each language, of the query's true translation; else 0."""
+        found = np.zeros(present.shape, dtype=values[0].dtype)
+        for b, bank in enumerate(self.banks):
+            answered = present[:, b]
+            found[answered, b] = values[b][bank.code[items[answered]]]
+        return found
+
+    def add_share(self, a: int, present: np.ndarray, found: np.ndarray, wanted: np.ndarray) -> None:
         candidates = sum(len(bank) for b, bank in enumerate(self.banks) if b != a)
         by_chance = chance.sentence_translation(candidates, wanted)
         found = np.where(present, found, 0.0)
@@ -210,7 +218,7 @@ class _Tally:
         self.share_chance[a] += (present * by_chance[:, None]).sum(axis=0)
         self.score += float((found.sum(axis=1) / wanted).sum())
         self.chance += float(by_chance.sum())
-        self.scored += len(items)
+        self.scored += len(wanted)
 
     def result(self, languages: tuple[str, ...], seen: Mapping[str, np.ndarray] | None) -> SentenceTranslation:
         both_seen = some_unseen = None

@@ -17,7 +17,7 @@ def row_blocks(rows: int, columns: int, pairs: int = BLOCK_PAIRS) -> list[slice]
     return [slice(start, min(start + height, rows)) for start in range(0, rows, height)]
 
 
-def mean_over_blocks(term: Callable[..., tuple[Tensor, Tensor]], blocks: Sequence[slice], *inputs: Tensor | float) -> Tensor:
+def mean_over_blocks(term: Callable[..., tuple[Tensor, Tensor]], blocks: Sequence[slice], *inputs: Tensor | float | None) -> Tensor:
     """(Σ over blocks of the losses) / (Σ over blocks of the weights): a scalar; 0 with zero gradient where no weight is positive.
 
     Since the result is a scalar, its gradient is known as soon as a block has been computed. It is taken there and then, and
@@ -27,7 +27,7 @@ def mean_over_blocks(term: Callable[..., tuple[Tensor, Tensor]], blocks: Sequenc
         term: ``term(rows, *inputs)`` gives the sum of the losses and of the weights of a block of rows, two scalars. The
             weights have no gradient.
         blocks: as :func:`row_blocks` cuts them.
-        inputs: whole vectors [N, d] and temperatures, with a gradient (first order) where they are tensors that require one.
+        inputs: whole vectors [N, d], temperatures and biases, with a gradient (first order) where they are tensors that require one.
     """
     tensors = [value for value in inputs if isinstance(value, Tensor)]
     differentiable = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)

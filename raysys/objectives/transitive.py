@@ -6,7 +6,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from raysys.models.queue import Neighbours
 from raysys.objectives.blocks import BLOCK_PAIRS, mean_over_blocks, row_blocks
+from raysys.objectives.contrast import pair_logits, sigmoid_contrast, softmax_contrast
 from raysys.objectives.similarity import (
     clamp_temperature,
     full_precision,
@@ -14,7 +16,6 @@ from raysys.objectives.similarity import (
     leave_out_itself,
     same_image_pairs,
     unit_vectors,
-    weighted_cross_entropy,
 )
 
 LOWEST_CONFIDENCE, HIGHEST_CONFIDENCE = 0.75, 1.25
@@ -60,10 +61,16 @@ def transitive_loss(
     margin: float = 0.4,
     variant: Variant = "product",
     block_pairs: int = BLOCK_PAIRS,
+    bias: float | Tensor | None = None,
+    hardness: float = 0.0,
+    neighbours: Neighbours | None = None,
 ) -> Tensor:
     """L_t = −(1/Σα) Σ_i Σ_{j≠i} α_ij · log [ exp(β_ij/τ) / Σ_{k≠i} exp(β_ik/τ) ], over the global batch.
 
     Captions of the same image are true positives: their α is 1. Vectors may have any length, they are normalised here.
+
+    With a bias b each pair is judged by itself (SigLIP, with soft targets): Σ_i Σ_{j≠i} of the binary cross-entropy of σ(β_ij/τ + b)
+    with α_ij, divided by Σ_i max(1, Σ_j α_ij) (:func:`raysys.objectives.contrast.sigmoid_contrast`).
 
     Args:
         captions: where captions are compared with captions, float [N, d]; β is their cosine.
@@ -74,15 +81,25 @@ def transitive_loss(
         margin: m, below 1.
         variant: of the transitive similarity.
         block_pairs: pairs that are compared at a time.
+        bias: b of the sigmoid loss, a number or a tensor of one element; None: softmax.
+        hardness: β by which negatives, pairs with α = 0, weigh the more the more alike they are
+            (:func:`raysys.objectives.contrast.log_weights_of_negatives`).
+        neighbours: further j and k, constants, to which images and captions of the batch are compared; min, max and the greatest of
+            the ``rescaled`` similarity are then those of batch and neighbours together.
 
     Returns:
-        float scalar; 0 with zero gradient where every α is 0.
+        float scalar; by softmax, 0 with zero gradient where every α is 0.
 
     Raises:
         ValueError: as :func:`transitive_similarity`.
     """
-    seen, blocks = unit_vectors(images.detach()), row_blocks(len(captions), len(captions), block_pairs)
-    confidence = _confidence((seen * unit_vectors(image_captions.detach())).sum(dim=-1), margin, variant)
+    seen, batch = unit_vectors(images.detach()), len(captions)
+    believed = (seen * unit_vectors(image_captions.detach())).sum(dim=-1)
+    if neighbours is not None:  # more columns of every table; its rows are those of the batch
+        captions = torch.cat([captions, neighbours.captions[:, : captions.shape[1]]])  # cut where the captions are cut
+        seen, believed = torch.cat([seen, unit_vectors(neighbours.images)]), torch.cat([believed, neighbours.image_caption])
+        image_ids = torch.cat([image_ids, neighbours.image_ids])
+    confidence, blocks = _confidence(believed, margin, variant), row_blocks(batch, len(captions), block_pairs)
 
     # Remembers the last block: where there is one alone, its greatest value and the loss need it computed once.
     @functools.lru_cache(maxsize=1)
@@ -93,12 +110,14 @@ def transitive_loss(
 
     greatest = torch.stack([chain(rows.start, rows.stop).max() for rows in blocks]).max() if variant == "rescaled" and blocks else None
 
-    def others(rows: slice, captions: Tensor, temperature: float | Tensor) -> tuple[Tensor, Tensor]:
+    contrast = softmax_contrast if bias is None else sigmoid_contrast
+
+    def others(rows: slice, captions: Tensor, temperature: float | Tensor, bias: float | Tensor | None) -> tuple[Tensor, Tensor]:
         alpha = _above_margin(chain(rows.start, rows.stop), greatest, margin).masked_fill_(same_image_pairs(image_ids, rows), 1)
         itself(alpha, rows).fill_(0)
-        return weighted_cross_entropy(leave_out_itself(captions[rows] @ captions.T / temperature, rows), alpha)
+        return contrast(leave_out_itself(pair_logits(captions[rows], captions, temperature, bias), rows), alpha, hardness)
 
-    return mean_over_blocks(others, blocks, unit_vectors(captions), clamp_temperature(temperature))
+    return mean_over_blocks(others, blocks, unit_vectors(captions), clamp_temperature(temperature), bias)
 
 
 def _confidence(image_caption: Tensor, margin: float, variant: str) -> Tensor:

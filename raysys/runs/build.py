@@ -3,7 +3,6 @@
 import functools
 import os
 import tempfile
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,18 +11,19 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerFast
 
 from raysys.data.builder import BatchBuilder
+from raysys.data.captions import all_captions
 from raysys.data.features import FeatureCache
 from raysys.data.plan import Plan
 from raysys.data.samples import Samples
 from raysys.data.tokenizer import train_tokenizer
+from raysys.data.word_vectors import token_sequences, train_word_vectors
 from raysys.evaluation.validation import SCORE, score_validation
+from raysys.models.backbones import RANDOM
 from raysys.models.heads import whiten
 from raysys.runs.folders import upload_folder
-from raysys.runs.networks import build_system, fitted_model, has_tokenizer, save_whitening, saved_tokenizer, saved_whitening
+from raysys.runs.networks import Start, build_images, build_system, fitted_model, has_tokenizer, save_start, saved_start, saved_tokenizer
 from raysys.runs.run import Log, Run
-from raysys.shards.sample import SampleError
 from raysys.storage import join
-from raysys.systems.globetrotter import Globetrotter
 from raysys.training.features import cached_features
 from raysys.training.job import TrainingJob, Validation
 
@@ -33,52 +33,33 @@ def get_tokenizer(run: Run) -> PreTrainedTokenizerFast:
     if has_tokenizer(run):
         return saved_tokenizer(run)
     text = run.settings.model.text
-    tokenizer = train_tokenizer(training_captions(run.samples), text.vocabulary_size, text.max_tokens)
+    captions = (caption for _, caption in all_captions(run.samples))
+    tokenizer = train_tokenizer(captions, text.vocabulary_size, text.max_tokens)
     with tempfile.TemporaryDirectory(prefix="raysys-tokenizer-") as scratch:
         tokenizer.save_pretrained(scratch)
         upload_folder(run.folder.storage, Path(scratch), run.folder.path("tokenizer"), mark="tokenizer.json")
     return tokenizer
 
 
-def training_captions(samples: Samples, chunk: int = 1024) -> Iterator[str]:
-    """All captions of all samples in the languages in use, in order."""
-    for start in range(0, len(samples), chunk):
-        ids = np.arange(start, min(start + chunk, len(samples)))
-        for number, sample in zip(ids.tolist(), samples.try_read(ids), strict=True):
-            try:
-                if isinstance(sample, SampleError):
-                    raise sample
-                captions = samples.captions(sample).captions
-            except SampleError as error:
-                samples.policy.accept(samples.describe_bad(number, error))
-                continue  # training meets it again, and notes it
-            for language in samples.languages:
-                yield from captions.get(language, ())
-
-
 def make_job(run: Run, tokenizer: PreTrainedTokenizerFast, log: Log = print) -> TrainingJob:
     """What the workers are told. Ray must be running if image vectors are to be cached."""
     settings = run.settings
-    model = fitted_model(settings, tokenizer)
-    build = functools.partial(build_system, model, settings.objective, settings.training.seed)
-    text, seed = settings.model.text, settings.training.seed
-    decode = settings.data.image if settings.data.decode == "cluster" else None
+    seed, decode = settings.training.seed, settings.data.image if settings.data.decode == "cluster" else None
 
     def builder_of(samples: Samples, plan: Plan | None = None) -> BatchBuilder:
-        features = image_features(run, samples, build, log) if settings.data.cached_views else None
-        return BatchBuilder(samples, tokenizer, text.form, seed, features, decode, plan.spares if plan else None)
+        features = image_features(run, samples, log) if settings.data.cached_views else None
+        spares = plan.spares if plan else None
+        told, seen = settings.system == "supervised", settings.uses_images
+        return BatchBuilder(samples, tokenizer, settings.model.text.form, seed, features, decode, spares, translations=told, pictures=seen)
 
     training = builder_of(run.samples, run.plan)
-    whitening = saved_whitening(run)
-    if settings.model.image_head == "whitened" and whitening is None:
-        whitening = whiten(training_vectors(training), settings.model.head.size)
-        save_whitening(run, whitening)
+    start = get_start(run, tokenizer, training, log)
     validation = None
     if run.validation is not None:
         validation = Validation(builder_of(run.validation), score_validation, SCORE)
     return TrainingJob(
         settings=settings.training,
-        build=functools.partial(build, whitening=whitening),
+        build=functools.partial(build_system, settings, fitted_model(settings, tokenizer, start), start),
         plan=run.plan,
         builder=training,
         total_steps=run.total_steps,
@@ -87,6 +68,22 @@ def make_job(run: Run, tokenizer: PreTrainedTokenizerFast, log: Log = print) -> 
         decode_threads=settings.data.decode_threads,
         validation=validation,
     )
+
+
+def get_start(run: Run, tokenizer: PreTrainedTokenizerFast, training: BatchBuilder, log: Log) -> Start:
+    """Where the run's parts begin that are made from the data: as saved with it, or made and saved now."""
+    saved, settings = saved_start(run), run.settings
+    whitening, words = saved
+    if settings.model.image_head == "whitened" and whitening is None:
+        whitening = whiten(training_vectors(training), settings.model.head.size)
+    if settings.system == "muve" and words is None:
+        log("training the word vectors of each language")
+        sequences = token_sequences(all_captions(run.samples), run.samples.languages, tokenizer)
+        words = train_word_vectors(sequences, settings.model.muve.skip_gram, settings.training.seed)
+    start = Start(whitening, words)
+    if start != saved:
+        save_start(run, start)
+    return start
 
 
 def training_vectors(builder: BatchBuilder, most: int = 50_000) -> Tensor:
@@ -98,9 +95,17 @@ def training_vectors(builder: BatchBuilder, most: int = 50_000) -> Tensor:
     return torch.from_numpy(np.concatenate(parts)).float()
 
 
-def image_features(run: Run, samples: Samples, build: Callable[[], Globetrotter], log: Log) -> FeatureCache:
-    """The kept vectors of the samples' pictures, shared by all runs in the same storage."""
+def image_features(run: Run, samples: Samples, log: Log) -> FeatureCache:
+    """The kept vectors of the samples' pictures, shared by all runs in the same storage.
+
+    The same ones for all systems: each builds its image network first.
+    """
     settings = run.settings
+    # Runs of several seeds share the vectors of a network whose weights come with it; random weights are those of the run's seed.
+    training = settings.training
+    if settings.model.image.pretrained and settings.model.image.backbone not in RANDOM:
+        training = training.model_copy(update={"seed": 0})
     key = {name: getattr(settings.model, name).model_dump(mode="json") for name in ("image", "views")}
     folder = join(os.path.dirname(run.folder.uri), "image-vectors")
-    return cached_features(samples, build, settings.data.image, settings.data.cached_views, settings.training, folder, key, log)
+    build = functools.partial(build_images, settings.model, training.seed)
+    return cached_features(samples, build, settings.data.image, settings.data.cached_views, training, folder, key, log)

@@ -57,8 +57,9 @@ def training_facts(run: SavedRun) -> dict[str, Any]:
     """The settings of the run that a reader of its card will ask for."""
     training, objective = run.settings.training, run.settings.objective
     weights = {name: weight for name, weight in objective.weights.model_dump().items() if weight}
+    own = run.settings.system in ("muve", "lample-conneau")
     return {
-        "losses and their weights": ", ".join(f"{name} {weight:g}" for name, weight in weights.items()),
+        **({} if own else {"losses and their weights": ", ".join(f"{name} {weight:g}" for name, weight in weights.items())}),
         "length": f"{training.steps} steps" if training.steps else f"{training.epochs:g} epochs",
         "global batch": training.global_batch,
         "learning rate": f"{training.learning_rate:g} ({training.schedule})",

@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import psutil
 import torch
 
 from raysys.data.batches import Batch
 from raysys.runs.doctor.node import gather
-from raysys.runs.networks import build_system, fitted_model, has_tokenizer, saved_tokenizer
+from raysys.runs.networks import build_system, fitted_model, has_tokenizer, saved_start, saved_tokenizer
 from raysys.runs.run import Run
-from raysys.systems.globetrotter import Globetrotter
 from raysys.training import estimate as model
 from raysys.training.engine import engine_config
 from raysys.training.estimate import Buckets, Memory, Weights
@@ -70,9 +70,10 @@ def measure_run(run: Run) -> Measured:
     """
     settings, micro_batch = run.settings, max(map(max, micro_batch_counts(run)))
     process = psutil.Process().memory_info().rss
-    model_settings = fitted_model(settings, saved_tokenizer(run)) if has_tokenizer(run) else settings.model
+    start = saved_start(run)
+    model_settings = fitted_model(settings, saved_tokenizer(run), start) if has_tokenizer(run) else settings.model
     device = torch.device("cuda" if settings.training.gpu and torch.cuda.is_available() else "cpu")
-    system = build_system(model_settings, settings.objective, settings.training.seed).train()
+    system = build_system(settings, model_settings, start).train()
     if settings.training.activation_checkpointing:
         system.checkpoint_activations()
     weights = count_weights(system, random_batch(run, system, 2), engine_sizes(settings.training, 3)[1].persistent)
@@ -86,7 +87,7 @@ def measure_run(run: Run) -> Measured:
         torch.set_num_threads(threads)
 
 
-def _measure(run: Run, system: Globetrotter, weights: Weights, device: torch.device, micro_batch: int) -> Measured:
+def _measure(run: Run, system: Any, weights: Weights, device: torch.device, micro_batch: int) -> Measured:
     training = run.settings.training
 
     def batch_of(samples: int) -> Batch:
@@ -110,10 +111,13 @@ def _measure(run: Run, system: Globetrotter, weights: Weights, device: torch.dev
     )
 
 
-def random_batch(run: Run, system: Globetrotter, samples: int) -> Batch:
+def random_batch(run: Run, system: Any, samples: int) -> Batch:
     """A batch of noise in the shape of the run's, its captions as long as the settings allow."""
     settings, generator = run.settings, torch.Generator().manual_seed(0)
-    batch = noise_batch(samples, system.text.word_embeddings.num_embeddings, longest_caption(run), generator)
+    batch = noise_batch(samples, system.model.text.vocabulary_size + system.model.text.trigram_buckets, longest_caption(run), generator)
+    if settings.system == "supervised":
+        texts: dict[str, Any] = {"translation_ids": batch.input_ids, "translation_mask": batch.attention_mask}
+        batch = replace(batch, **texts, translated=torch.ones(samples, dtype=torch.bool), concepts=batch.ids)
     if settings.data.cached_views:
         return replace(batch, features=torch.randn(samples, 2, system.image.hidden_size, generator=generator))
     if system.uses_images:

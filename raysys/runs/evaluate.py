@@ -1,9 +1,7 @@
 """Score a run on its test splits, beside chance, the untrained networks and other runs."""
 
-import dataclasses
-import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,11 +11,16 @@ from transformers import PreTrainedTokenizerFast
 from raysys.data.images import ImageError, ImagePreprocessor, ImagePreprocessorSettings
 from raysys.data.samples import Samples
 from raysys.errors import UserError
-from raysys.evaluation.scores import EncodedItems, Item, encode_items, score
+from raysys.evaluation.centring import centred, language_means
+from raysys.evaluation.lexicon import read_dictionaries
+from raysys.evaluation.references import load_reference
+from raysys.evaluation.scores import EncodedItems, Item
 from raysys.evaluation.table import render, score_table
 from raysys.runs.card import SCORES, update_card
 from raysys.runs.export import make_encoder
 from raysys.runs.run import Log, SavedRun, open_folder
+from raysys.runs.scoring import Scoring
+from raysys.runs.words import WORDS, located, make_word_task, training_texts
 from raysys.shards.reader import RawSample
 from raysys.shards.sample import SampleError
 from raysys.systems.encoder import Encoder
@@ -57,18 +60,28 @@ def evaluate_run(
     Returns:
         What was scored now.
     """
+    settings = run.settings.evaluation
     splits = {name: load_split(run, folder) for name, folder in (run.settings.data.tests if tests is None else tests).items()}
     items = {name: load_items(samples, encoder.preprocess.settings, run.folder, log) for name, samples in splits.items()}
     fingerprints = {name: samples.fingerprint for name, samples in splits.items()}
-    remembered: dict[str, np.ndarray] = {}
+    training = training_texts(run) if tests is None or settings.centred else None
+    task = None
+    if tests is None and training is not None and len(training) > 1:
+        task, fingerprints[WORDS] = make_word_task(run, training, items, splits, log)
+    scoring = Scoring(items, settings.held_out, task, located(run))
+    beside = [scores_of(run, name, fingerprints) for name in settings.beside]
     results: dict[str, Any] = {}
-    beside = [scores_of(run, name, fingerprints) for name in run.settings.evaluation.beside]
-    if run.settings.evaluation.untrained:
-        results[UNTRAINED] = score_encoder(make_encoder(run, tokenizer, None), items, remembered)
-    for scores in beside:
-        results |= scores
-    encoded = encode_splits(encoder, items, remembered)
-    results[run.name] = {name: score(split) for name, split in encoded.items()}
+    if settings.untrained:
+        results[UNTRAINED] = scoring.of(make_encoder(run, tokenizer, None))
+    for name in settings.references:
+        results[name] = scoring.of_reference(load_reference(name))
+    for others in beside:
+        results |= others
+    encoded = scoring.encode(encoder)
+    if settings.centred:
+        means = language_means(encoder, {} if training is None else training)
+        encoded = {name: centred(split, means) for name, split in encoded.items()}
+    results[run.name] = scoring.of_encoded(encoded) | scoring.words(encoder)
     scores = {"step": encoder.info.get("step"), "data": fingerprints, "results": results}
     kept = scores if tests is None else _beside_others(run, scores)
     run.folder.write_text(SCORES, json.dumps(kept, indent=2, allow_nan=False) + "\n")
@@ -93,22 +106,14 @@ def _beside_others(run: SavedRun, scores: dict[str, Any]) -> dict[str, Any]:
 def check_evaluation(run: SavedRun) -> None:
     """Raise UserError for what would stop :func:`evaluate_run` after hours of training: test data or other runs that are not there."""
     fingerprints = {name: load_split(run, folder).fingerprint for name, folder in run.settings.data.tests.items()}
+    for name in run.settings.evaluation.references:
+        load_reference(name)
+    words = located(run)
+    if words.dictionaries:
+        languages = [*run.settings.data.languages, *filter(None, [words.through])]
+        read_dictionaries(words.dictionaries, languages, run.folder.storage)
     for name in run.settings.evaluation.beside:
         scores_of(run, name, fingerprints)
-
-
-def score_encoder(encoder: Encoder, items: dict[str, list[Item]], remembered: dict[str, np.ndarray] | None = None) -> dict[str, Any]:
-    """Scores of an encoder on every split; `remembered` keeps vectors of a frozen image network for the next encoder."""
-    encoded = encode_splits(encoder, items, {} if remembered is None else remembered)
-    return {name: score(split) for name, split in encoded.items()}
-
-
-def encode_splits(encoder: Encoder, items: dict[str, list[Item]], remembered: dict[str, np.ndarray]) -> dict[str, EncodedItems]:
-    """Every split as vectors; of a system that was trained on text alone, without those of images."""
-    scored = RememberingEncoder(encoder, remembered)
-    if not encoder.has_images:
-        items = {name: [dataclasses.replace(item, image=None) for item in split] for name, split in items.items()}
-    return {name: encode_items(scored, split) for name, split in items.items()}
 
 
 def load_split(run: SavedRun, folder: str) -> Samples:
@@ -116,7 +121,7 @@ def load_split(run: SavedRun, folder: str) -> Samples:
     storage, wanted = run.folder.storage, run.settings.data.languages
     data = run.settings.data
     everything = data.load([folder], (), storage, log=lambda line: None)
-    languages = [language for language in wanted if language in everything.languages]
+    languages = [language for language in (*wanted, *run.settings.evaluation.held_out) if language in everything.languages]
     if wanted and not languages:
         raise UserError(f"data.tests: {folder} has none of the run's languages ({', '.join(wanted)})")
     return Samples(everything.manifests, languages, storage, data.layout, data.policy)
@@ -151,6 +156,8 @@ def _item(samples: Samples, sample: RawSample | SampleError, image: ImagePreproc
         raise sample
     found = samples.captions(sample)
     captions = {language: found.captions[language] for language in samples.languages if language in found.captions}
+    if samples.layout.image_extension(list(sample.members)) is None:
+        return Item(None, captions, found.extra.get("trained_languages"), sample.key)  # a text of a split of texts
     member, data = samples.picture(sample)
     try:  # the encoder decodes it again, and could not say whose it is
         ImagePreprocessor(image)(data)
@@ -178,30 +185,3 @@ def scores_of(run: SavedRun, name: str, fingerprints: dict[str, str]) -> dict[st
     if own in (run.name, UNTRAINED):
         raise UserError(f"evaluation.beside: {other.uri} is also called {own}: two rows of the table cannot have one name")
     return {own: {split: scores["results"][own][split] for split in common}}
-
-
-class RememberingEncoder:
-    """An encoder whose frozen image network sees every picture once, also on behalf of other encoders with the same network.
-
-    Args:
-        encoder: what is asked.
-        remembered: (network, preprocessing, picture) → vector of the network; shared between encoders.
-    """
-
-    def __init__(self, encoder: Encoder, remembered: dict[str, np.ndarray]):
-        self.encoder = encoder
-        self.remembered = remembered
-        self.encode_texts = encoder.encode_texts
-        self.encode_captions_for_images = encoder.encode_captions_for_images
-
-    def encode_images(self, images: Sequence[bytes]) -> np.ndarray:
-        """As :meth:`raysys.systems.encoder.Encoder.encode_images`."""
-        network = self.encoder.system.model.image
-        if not network.frozen:
-            return self.encoder.encode_images(images)
-        same = (network.model_dump_json() + self.encoder.preprocess.settings.model_dump_json()).encode()
-        keys = [hashlib.blake2b(same + image, digest_size=16).hexdigest() for image in images]
-        new = [index for index, key in enumerate(keys) if key not in self.remembered]
-        vectors = self.encoder.image_features([images[index] for index in new])
-        self.remembered |= {keys[index]: vector for index, vector in zip(new, vectors, strict=True)}
-        return self.encoder.project_image_features(np.stack([self.remembered[key] for key in keys]))

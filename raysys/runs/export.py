@@ -8,9 +8,10 @@ from typing import Literal
 
 from transformers import PreTrainedTokenizerFast
 
+from raysys.errors import UserError
 from raysys.runs.card import data_facts, score_text, training_facts
 from raysys.runs.folders import download_folder, upload_folder
-from raysys.runs.networks import build_system, fitted_model, saved_tokenizer, saved_whitening
+from raysys.runs.networks import build_system, fitted_model, saved_start, saved_tokenizer
 from raysys.runs.run import Log, SavedRun
 from raysys.storage import Storage, is_remote, join
 from raysys.systems.encoder import CARD, Encoder
@@ -18,6 +19,7 @@ from raysys.systems.export.model_card import FILE, Measured, model_card
 from raysys.systems.export.onnx_export import export_onnx
 from raysys.systems.export.sentence_transformers_export import export_sentence_transformers
 from raysys.systems.export.transformers_export import export_transformers
+from raysys.systems.globetrotter import Globetrotter
 from raysys.training.checkpoints import CheckpointState
 from raysys.training.export import load_weights
 
@@ -32,12 +34,13 @@ FORMATS = ("transformers", *_BESIDE)
 
 def make_encoder(run: SavedRun, tokenizer: PreTrainedTokenizerFast, state: CheckpointState | None) -> Encoder:
     """The networks of a checkpoint as an encoder; without one, as they were before training."""
-    model, objective, seed = fitted_model(run.settings, tokenizer), run.settings.objective, run.settings.training.seed
-    system = build_system(model, objective, seed, saved_whitening(run))
+    start = saved_start(run)
+    system = build_system(run.settings, fitted_model(run.settings, tokenizer, start), start)
     if state is not None:
         load_weights(system, run.checkpoints, state)
     info = {
         "run": run.name,
+        "system": run.settings.system,
         "step": state.step if state else 0,
         "languages": list(run.settings.data.languages),
         "data_fingerprint": state.fingerprint if state else None,
@@ -91,6 +94,8 @@ def store(run: SavedRun, encoder: Encoder, to: str, formats: Collection[str], lo
 
 def write_formats(encoder: Encoder, folder: Path, formats: Collection[str]) -> Measured:
     """Write an export, all but its card, to a local folder and check it. Raises as :func:`export`."""
+    if (others := sorted(_BESIDE.keys() & set(formats))) and not isinstance(encoder.system, Globetrotter):
+        raise UserError(f"{', '.join(others)}: written of Globetrotter alone; this system is exported in the format transformers")
     exported = export_transformers(encoder, folder)
     differences = {"transformers": exported.difference}
     for name, write in _BESIDE.items():

@@ -3,57 +3,103 @@
 import io
 import tempfile
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import nn
 from transformers import PreTrainedTokenizerFast
 
 from raysys.data.tokenizer import load_tokenizer
+from raysys.data.word_vectors import WordVectors
 from raysys.errors import UserError
 from raysys.models.heads import WhitenedHead, Whitening
+from raysys.models.images import ImageBackbone, SimCLRViews
 from raysys.runs.folders import download_folder
 from raysys.runs.run import SavedRun
 from raysys.runs.settings import GlobetrotterSettings
-from raysys.systems.globetrotter import Globetrotter, ModelSettings, ObjectiveSettings
+from raysys.systems.build import make_system
+from raysys.systems.muve import Muve
+from raysys.systems.settings import ModelSettings
 
 
-def fitted_model(settings: GlobetrotterSettings, tokenizer: PreTrainedTokenizerFast) -> ModelSettings:
-    """The model's settings with an embedding table of the tokenizer's size, which may be less than was allowed."""
-    text = settings.model.text.model_copy(update={"vocabulary_size": len(tokenizer)})
-    return settings.model.model_copy(update={"text": text})
+class Start(NamedTuple):
+    """Where those parts of a system begin that are made from the data before training."""
+
+    whitening: Whitening | None = None
+    """Of the image head."""
+    words: WordVectors | None = None
+    """Of the languages."""
 
 
-def build_system(model: ModelSettings, objective: ObjectiveSettings, seed: int, whitening: Whitening | None = None) -> Globetrotter:
-    """The networks with the weights that `seed` gives, and the image head, where it is a whitened one, that begins at `whitening`."""
-    torch.manual_seed(seed)
-    system = Globetrotter(model, objective)
-    if whitening is not None and isinstance(system.image_head, WhitenedHead):
-        system.image_head.begin(whitening)
+def fitted_model(settings: GlobetrotterSettings, tokenizer: PreTrainedTokenizerFast, start: Start) -> ModelSettings:
+    """The model's settings with embedding tables of the size that the data gave: of the tokenizer, which may be less than was allowed,
+    and of the languages' word vectors."""
+    model = settings.model
+    changed: dict[str, Any] = {"text": model.text.model_copy(update={"vocabulary_size": len(tokenizer)})}
+    if start.words is not None:
+        changed["muve"] = model.muve.model_copy(update={"rows": len(start.words)})
+    return model.model_copy(update=changed)
+
+
+def build_system(settings: GlobetrotterSettings, model: ModelSettings, start: Start) -> Any:
+    """The networks with the weights that the seed gives, but for what begins at `start`.
+
+    Args:
+        settings: of the run, with all its languages.
+        model: as :func:`fitted_model` has it.
+        start: what was made from the data.
+    """
+    torch.manual_seed(settings.training.seed)
+    system: Any = make_system(settings.system, model, settings.objective, len(settings.data.languages))
+    if start.whitening is not None and isinstance(getattr(system, "image_head", None), WhitenedHead):
+        system.image_head.begin(start.whitening)
+    if start.words is not None and isinstance(system, Muve):
+        system.begin(start.words)
     return system
 
 
 def forget_start(run: SavedRun) -> None:
     """Delete what an attempt without checkpoint has left, which other settings may now make differently."""
-    for name in ("tokenizer", _WHITENING):
+    for name in ("tokenizer", _WHITENING, _WORDS):
         run.folder.storage.delete(run.folder.path(name), recursive=True)
 
 
-_WHITENING = "whitening.npz"
+_WHITENING, _WORDS = "whitening.npz", "word-vectors.npz"
 
 
-def save_whitening(run: SavedRun, whitening: Whitening) -> None:
-    """Keep with the run where its image head began."""
-    buffer = io.BytesIO()
-    np.savez(buffer, **{name: value.numpy() for name, value in whitening._asdict().items()})
-    run.folder.storage.write(run.folder.path(_WHITENING), buffer.getvalue())
+def save_start(run: SavedRun, start: Start) -> None:
+    """Keep with the run where its parts began."""
+    if start.whitening is not None:
+        buffer = io.BytesIO()
+        np.savez(buffer, **{name: value.numpy() for name, value in start.whitening._asdict().items()})
+        run.folder.storage.write(run.folder.path(_WHITENING), buffer.getvalue())
+    if start.words is not None:
+        run.folder.storage.write(run.folder.path(_WORDS), start.words.dumps())
 
 
-def saved_whitening(run: SavedRun) -> Whitening | None:
-    """Where the run's image head began; None where it began with random weights, or has not begun yet."""
-    if run.settings.model.image_head != "whitened" or not run.folder.storage.exists(run.folder.path(_WHITENING)):
-        return None
-    arrays = np.load(io.BytesIO(run.folder.storage.read(run.folder.path(_WHITENING))))
-    return Whitening(*(torch.from_numpy(arrays[name]) for name in Whitening._fields))
+def saved_start(run: SavedRun) -> Start:
+    """Where the run's parts began; None for those that began with random weights, or have not begun yet."""
+    whitening = words = None
+    if run.settings.model.image_head == "whitened" and (data := _read(run, _WHITENING)):
+        arrays = np.load(io.BytesIO(data))
+        whitening = Whitening(*(torch.from_numpy(arrays[name]) for name in Whitening._fields))
+    if run.settings.system == "muve" and (data := _read(run, _WORDS)):
+        words = WordVectors.loads(data)
+    return Start(whitening, words)
+
+
+def _read(run: SavedRun, name: str) -> bytes | None:
+    uri = run.folder.path(name)
+    return run.folder.storage.read(uri) if run.folder.storage.exists(uri) else None
+
+
+def build_images(model: ModelSettings, seed: int) -> nn.Module:
+    """The image network and the views of every system with these settings: a system builds them first, from the same seed."""
+    torch.manual_seed(seed)
+    images = nn.Module()
+    images.image, images.views = ImageBackbone(model.image), SimCLRViews(model.views)
+    return images
 
 
 def has_tokenizer(run: SavedRun) -> bool:

@@ -11,6 +11,7 @@ from raysys.evaluation.report_data import ReportData
 from raysys.evaluation.scores import EncodedItems, Item
 from raysys.runs.evaluate import Evaluation
 from raysys.runs.run import Run, SavedRun
+from raysys.systems.settings import TITLES
 from raysys.training.ledger import Ledger
 
 REPORT = "report.html"
@@ -57,11 +58,12 @@ def _matches(encoded: EncodedItems, items: list[Item], objective: Any) -> Any:
 
 
 def _summary(run: Run) -> str:
-    off = [name.replace("_", "–") for name, weight in run.settings.objective.weights.model_dump().items() if not weight]
-    return (
-        f"Globetrotter on {len(run.samples):,} pictures, each with text in one of {len(run.samples.languages)} languages; "
-        "no sentence was ever seen beside its translation." + (f" Left out: the {', '.join(off)} loss." if off else "")
-    )
+    settings = run.settings
+    what = "pictures, each with text" if settings.uses_images else "texts, each"
+    told = "each was told its translations." if settings.system == "supervised" else "no sentence was ever seen beside its translation."
+    off = [name.replace("_", "–") for name, weight in settings.objective.weights.model_dump().items() if not weight]
+    left_out = f" Left out: the {', '.join(off)} loss." if off and settings.system == "globetrotter" else ""
+    return f"{TITLES[settings.system]} on {len(run.samples):,} {what} in one of {len(run.samples.languages)} languages; {told}{left_out}"
 
 
 def _facts(run: Run, step: int) -> list[tuple[str, str]]:

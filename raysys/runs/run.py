@@ -2,12 +2,14 @@
 
 import os
 import urllib.parse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from raysys.data.grouped_plan import GroupedPlan, language_groups, tempered_shares
 from raysys.data.plan import Plan
 from raysys.data.samples import Samples
+from raysys.data.translations import check_translations
 from raysys.errors import UserError
 from raysys.models.backbones import check_backbone
 from raysys.runs.settings import GlobetrotterSettings
@@ -107,6 +109,7 @@ def open_run(settings: GlobetrotterSettings, log: Log = print) -> Run:
     Raises:
         UserError: says what is wrong and what to change.
     """
+    settings = settings.resolved()
     check_paths(settings)
     if not os.environ.get("RAY_ADDRESS"):
         check_cpus(settings.ray.cpus, settings.training)
@@ -122,16 +125,22 @@ def open_run(settings: GlobetrotterSettings, log: Log = print) -> Run:
         bad = sum(bool(one.key) for one in samples.bad)  # a shard damaged as a whole is no sample
         log(f"left out: {bad} bad samples, {samples.left_out - bad} without a caption in the languages in use")
     settings = with_data(settings, languages=samples.languages)
-    weights = settings.objective.weights
-    if weights.transitive or weights.image or weights.image_caption:
+    if settings.uses_images:
         check_backbone(settings.model.image.backbone, settings.model.image.pretrained)
+    if settings.system == "supervised":
+        check_translations(samples)
     validation = None
     if data.validation:
         validation = data.load(data.validation, samples.languages, storage, log)
     checkpoints = Checkpoints(folder, training.keep_checkpoints)
     checkpoints.check_resumable(samples.fingerprint)
     parts = _micro_batches(training, checkpoints.latest(), log)
-    plan = Plan(len(samples), training.global_batch, training.seed, data.run_length, data.window_steps, data.last_batch, parts)
+    order = (training.global_batch, training.seed, data.run_length, data.window_steps, data.last_batch, parts)
+    if data.balance == "languages":
+        groups = language_groups(samples.languages, samples.column("languages"))
+        plan: Plan = GroupedPlan(groups, tempered_shares(list(map(len, groups)), data.balance_exponent), *order)
+    else:
+        plan = Plan(len(samples), *order)
     return Run(settings, folder, samples, validation, plan)
 
 
@@ -173,12 +182,19 @@ def describe(run: Run) -> list[str]:
         f"data {len(run.samples)} samples in {len(counts)} languages (" + ", ".join(f"{tag} {n}" for tag, n in counts.items()) + ")",
         f"plan {run.total_steps} steps of {training.global_batch} samples, {plan.steps_per_epoch} steps an epoch"
         + (f", {plan.dropped_per_epoch} samples left out of each epoch in turn" if plan.dropped_per_epoch else ""),
+        *([describe_passes(plan, run.samples.languages)] if isinstance(plan, GroupedPlan) else []),
         f"workers {training.workers}, ZeRO {training.zero_stage}, {training.precision}; " + negatives(plan, training),
     ]
     cpus = training.max_workers * training.cpus_per_worker
     if not os.environ.get("RAY_ADDRESS") and cpus > (os.cpu_count() or 1):
         lines.append(f"these workers share the {os.cpu_count()} CPUs of this machine, and are slower than on {cpus}")
     return lines
+
+
+def describe_passes(plan: GroupedPlan, languages: Sequence[str]) -> str:
+    """How often each language's samples are seen in an epoch, in words."""
+    passes = ", ".join(f"{tag} {often:.2g}" for tag, often in zip(languages, plan.passes_per_epoch, strict=True))
+    return f"batches balanced by language; in an epoch the samples of each are seen so often: {passes}"
 
 
 def negatives(plan: Plan, training: TrainingSettings) -> str:

@@ -3,8 +3,8 @@
 An export is a folder::
 
     raysys.json           settings of the networks, languages, preprocessing, data fingerprint
-    heads.safetensors     projection heads (and the cloze head)
-    text/                 BertModel and tokenizer; loads with `AutoModel` and `AutoTokenizer`
+    heads.safetensors     projection heads, and what else no other folder holds
+    text/                 BertModel and tokenizer; loads with `AutoModel` and `AutoTokenizer` (of muve: the tokenizer alone)
     image/                image network and its processor; loads with `AutoModel` and `AutoImageProcessor`
     README.md             the model card
 """
@@ -26,31 +26,33 @@ from transformers.utils.logging import disable_progress_bar
 from raysys.data.images import ImagePreprocessor, ImagePreprocessorSettings
 from raysys.data.tokenizer import encode, load_tokenizer
 from raysys.errors import UserError
+from raysys.models.text import TextEncoder
 from raysys.settings import from_mapping
+from raysys.systems.build import make_system
 from raysys.systems.export.image_folder import normalisation, save_image_folder
 from raysys.systems.export.text_folder import save_text_folder
-from raysys.systems.globetrotter import Globetrotter, ModelSettings, ObjectiveSettings
+from raysys.systems.settings import ModelSettings, ObjectiveSettings
 
 CARD = "raysys.json"
 """The file of an export that says what it is."""
-_OWN_FOLDERS = ("text.", "image.")  # parts of the state that lie in folders of their own
+_OWN_FOLDERS = ("text.bert.", "image.")  # parts of the state that lie in folders of their own
 
 
 class Encoder:
     """Sentences and images as unit vectors.
 
     Args:
-        system: the trained networks; put into evaluation mode.
+        system: the trained networks, a :class:`raysys.systems.base.SentenceSystem`; put into evaluation mode.
         tokenizer: the run's.
         image: preprocessing of pictures.
-        info: what else the export tells: languages, data fingerprint, scores.
+        info: what else the export tells: system, languages, data fingerprint.
         device: where to compute.
         batch_size: sentences or pictures per forward pass.
     """
 
     def __init__(
         self,
-        system: Globetrotter,
+        system: Any,
         tokenizer: PreTrainedTokenizerFast,
         image: ImagePreprocessorSettings,
         info: dict[str, Any] | None = None,
@@ -58,7 +60,7 @@ class Encoder:
         batch_size: int = 64,
     ):
         self.device = torch.device(device)
-        self.system = system.to(self.device).eval()
+        self.system: Any = system.to(self.device).eval()
         self.tokenizer = tokenizer
         self.preprocess = ImagePreprocessor(image)
         self.info = info or {}
@@ -84,13 +86,13 @@ class Encoder:
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         disable_progress_bar()
-        save_text_folder(self.system.text, self.tokenizer, folder / "text")
+        save_text_folder(text_network(self.system), self.tokenizer, folder / "text")
         if self.system.uses_images:
             save_image_folder(self.system.image, self.preprocess.settings, folder / "image")
         heads = {name: value.contiguous() for name, value in self.system.state_dict().items() if not name.startswith(_OWN_FOLDERS)}
         save_file(heads, folder / "heads.safetensors")
         card = {
-            "system": "globetrotter",
+            "system": self.info.get("system", "globetrotter"),
             "model": self.system.model.model_dump(mode="json"),
             "objective": self.system.objective.model_dump(mode="json"),
             "preprocessing": self.preprocess.settings.model_dump(mode="json"),
@@ -103,14 +105,28 @@ class Encoder:
         """Whether the system was trained with images."""
         return self.system.uses_images
 
-    def encode_texts(self, texts: Sequence[str]) -> np.ndarray:
-        """Sentences where captions are compared with captions (β): float32 [n, d], unit length."""
-        return self._encode_texts(texts, self.system.project_caption)
+    @property
+    def reads_languages(self) -> bool:
+        """Whether a sentence's vector depends on the language that it is said to be in."""
+        return self.system.reads_languages
 
-    def encode_captions_for_images(self, texts: Sequence[str]) -> np.ndarray:
-        """Sentences where captions are compared with images (α^x): float32 [n, d], unit length."""
+    def encode_texts(self, texts: Sequence[str], languages: Sequence[str] | None = None) -> np.ndarray:
+        """Sentences where captions are compared with captions (β): float32 [n, d], unit length.
+
+        Args:
+            texts: n sentences.
+            languages: BCP-47 tag of each, needed where the system `reads_languages`.
+        """
+        return self._encode_texts(texts, languages, self.system.sentence_vectors)
+
+    def encode_captions_for_images(self, texts: Sequence[str], languages: Sequence[str] | None = None) -> np.ndarray:
+        """Sentences where captions are compared with images (α^x): float32 [n, d], unit length. Arguments as :meth:`encode_texts`."""
         self._need_images()
-        return self._encode_texts(texts, self.system.project_image_caption)
+        return self._encode_texts(texts, languages, self.system.caption_vectors)
+
+    def word_vectors(self, words: Sequence[str], languages: Sequence[str] | None = None) -> np.ndarray:
+        """Words by the mean of the input vectors of their pieces: float32 [n, h], of any length. Arguments as :meth:`encode_texts`."""
+        return self._encode_texts(words, languages, self.system.word_vectors, special_tokens=False)
 
     def encode_images(self, images: Sequence[bytes]) -> np.ndarray:
         """Encoded images where they are compared with captions (α^x) and with images (α^v): float32 [n, d], unit length."""
@@ -134,18 +150,39 @@ class Encoder:
         if not self.has_images:
             raise UserError("this system was trained without images: it compares sentences with sentences alone")
 
-    def _encode_texts(self, texts: Sequence[str], project: Callable[[Tensor], Tensor]) -> np.ndarray:
+    def _encode_texts(
+        self,
+        texts: Sequence[str],
+        languages: Sequence[str] | None,
+        compute: Callable[[Tensor, Tensor, Tensor], Tensor],
+        special_tokens: bool = True,
+    ) -> np.ndarray:
+        places = self._places(texts, languages)
+        special = torch.tensor(self.tokenizer.all_special_ids)
+
+        def of(part: Sequence[int]) -> Tensor:
+            tokens = encode(self.tokenizer, [texts[index] for index in part], self.system.text_form)
+            mask = tokens.attention_mask if special_tokens else tokens.attention_mask * ~torch.isin(tokens.input_ids, special)
+            of_part = torch.tensor([places[index] for index in part])
+            return compute(tokens.input_ids.to(self.device), mask.to(self.device), of_part.to(self.device))
+
         # Sentences of like length meet in a batch: padding is computed too.
         order = sorted(range(len(texts)), key=lambda index: len(texts[index]))
-        ordered = [texts[index] for index in order]
-        vectors = self._in_batches(ordered, lambda part: project(self._pool(part)))
+        vectors = self._in_batches(order, of)
         result = np.empty_like(vectors)
         result[order] = vectors
         return result
 
-    def _pool(self, texts: Sequence[str]) -> Tensor:
-        tokens = encode(self.tokenizer, list(texts), self.system.text.settings.form)
-        return self.system.text(tokens.input_ids.to(self.device), tokens.attention_mask.to(self.device), tokens=False)[0]
+    def _places(self, texts: Sequence[str], languages: Sequence[str] | None) -> Sequence[int]:
+        """Of each text's language among those of the run."""
+        if not self.reads_languages:
+            return [0] * len(texts)
+        known = list(self.info["languages"])
+        if languages is None:
+            raise UserError(f"this system has word vectors for each language: say in which each text is ({', '.join(known)})")
+        if unknown := sorted(set(languages) - set(known)):
+            raise UserError(f"this system knows no {', '.join(unknown)}; its languages are {', '.join(known)}")
+        return [known.index(language) for language in languages]
 
     def _in_batches(self, items: Any, compute: Callable[[Any], Tensor]) -> np.ndarray:
         with torch.inference_mode():
@@ -153,7 +190,13 @@ class Encoder:
         return torch.cat(parts).numpy() if parts else np.zeros((0, self.system.model.head.size), np.float32)
 
 
-def load_system(folder: Path, card: dict[str, Any]) -> Globetrotter:
+def text_network(system: Any) -> TextEncoder | None:
+    """The transformer (or bag of word pieces) that reads texts; None where a system has another network."""
+    network = getattr(system, "text", None)
+    return network if isinstance(network, TextEncoder) else None
+
+
+def load_system(folder: Path, card: dict[str, Any]) -> Any:
     """The networks of an exported folder, in evaluation mode."""
     disable_progress_bar()
     where = f"{folder}/{CARD}"
@@ -161,11 +204,12 @@ def load_system(folder: Path, card: dict[str, Any]) -> Globetrotter:
     objective = from_mapping(ObjectiveSettings, card["objective"], where)
     if (folder / "image").is_dir():
         model = model.model_copy(update={"image": model.image.model_copy(update={"backbone": str(folder / "image"), "pretrained": True})})
-    system = Globetrotter(model, objective)
+    system: Any = make_system(card["system"], model, objective, len(card["info"].get("languages", ())))
     if system.uses_images:
         system.image.mean, system.image.std = normalisation(folder / "image")
     state = load_file(folder / "heads.safetensors")
-    state |= {f"text.bert.{name}": value for name, value in load_file(folder / "text" / "model.safetensors").items()}
+    if text_network(system):
+        state |= {f"text.bert.{name}": value for name, value in load_file(folder / "text" / "model.safetensors").items()}
     try:
         missing, unexpected = system.load_state_dict(state, strict=False)
     except RuntimeError as error:  # tensors of another size

@@ -2,84 +2,24 @@
 
 from typing import Literal
 
-import pydantic
 import torch
 from torch import Tensor, nn
 
-from raysys.data.batches import Batch
-from raysys.models.heads import ClozeHead, ProjectionHead, ProjectionHeadSettings, WhitenedHead
-from raysys.models.images import ImageBackbone, ImageModelSettings, SimCLRViews, SimCLRViewsSettings
+from raysys.data.batches import Batch, stack_texts
+from raysys.data.encoding import TextForm
+from raysys.models.bias import LearnedBias
+from raysys.models.heads import ClozeHead, ProjectionHead, WhitenedHead
+from raysys.models.images import ImageBackbone, SimCLRViews
+from raysys.models.queue import NeighbourQueue
 from raysys.models.temperature import LearnedTemperature
-from raysys.models.text import TextEncoder, TextModelSettings
+from raysys.models.text import TextEncoder, mean_of_tokens
 from raysys.objectives.cloze import cloze_loss
-from raysys.objectives.image_caption import info_nce
+from raysys.objectives.image_caption import info_nce, pairwise_sigmoid
 from raysys.objectives.image_contrastive import nt_xent
+from raysys.objectives.prefixes import mean_over_prefixes
 from raysys.objectives.similarity import unit_vectors
 from raysys.objectives.transitive import transitive_loss
-from raysys.settings import Settings
-
-
-class ModelSettings(Settings):
-    """The networks."""
-
-    image: ImageModelSettings = ImageModelSettings()
-    """Image network."""
-    text: TextModelSettings = TextModelSettings()
-    """Text network, shared by all languages."""
-    views: SimCLRViewsSettings = SimCLRViewsSettings()
-    """How the two views of an image are made."""
-    head: ProjectionHeadSettings = ProjectionHeadSettings()
-    """Heads from the networks' vectors into the spaces of comparison."""
-    text_heads: Literal["separate", "shared"] = "separate"
-    """A head for comparing captions with captions beside that for comparing them with images (as in the paper), or one for both."""
-    image_head: Literal["projection", "whitened"] = "projection"
-    """Head of the image network: dense, GELU and norm with random weights, or linear from whitened principal components of the kept
-    training vectors (needs data.cached_views)."""
-
-
-class Weights(Settings):
-    """Weight of each loss; 0 leaves it out, with the parts of the network that it alone would train."""
-
-    transitive: pydantic.NonNegativeFloat = 1.0
-    """L_t, caption–caption along transitive matches."""
-    image: pydantic.NonNegativeFloat = 1.0
-    """λ1 of L_v, image–image between two views."""
-    image_caption: pydantic.NonNegativeFloat = 1.0
-    """λ2 of L_x, image–caption."""
-    cloze: pydantic.NonNegativeFloat = 1.0
-    """λ3 of L_c, hidden tokens."""
-
-
-class Temperatures(Settings):
-    """Temperature of each contrastive loss; below 0.01 they count as 0.01."""
-
-    learned: bool = False
-    """Learn them, each from where it is set here."""
-    transitive: pydantic.PositiveFloat = 0.1
-    """τ of L_t."""
-    image: pydantic.PositiveFloat = 0.1
-    """τ of L_v."""
-    image_caption: pydantic.PositiveFloat = 0.1
-    """τ of L_x."""
-
-
-class ObjectiveSettings(Settings):
-    """What is minimised."""
-
-    weights: Weights = Weights()
-    """Weight of each loss."""
-    temperature: Temperatures = Temperatures()
-    """Temperature of each contrastive loss."""
-    margin: float = pydantic.Field(0.4, lt=1.0)
-    """m: transitive similarities below it count as 0."""
-    transitive: Literal["product", "rescaled"] = "rescaled"
-    """How transitive similarity is computed: as printed in the paper, or as in its authors' code."""
-
-    @pydantic.model_validator(mode="after")
-    def _trainable(self) -> "ObjectiveSettings":
-        if not any(self.weights.model_dump().values()):
-            raise ValueError("all weights are 0: there is nothing to minimise")
-        return self
+from raysys.systems.settings import ModelSettings, ObjectiveSettings
 
 
 class Globetrotter(nn.Module):
@@ -114,6 +54,9 @@ class Globetrotter(nn.Module):
         if objective.temperature.learned:
             starts = {name: getattr(objective.temperature, name) for name in self.contrastive}
             self.temperatures = nn.ModuleDict({name: LearnedTemperature(start) for name, start in starts.items()})
+        if objective.contrast == "sigmoid":
+            self.biases = nn.ModuleDict({name: LearnedBias(objective.bias) for name in self.contrastive if name != "image"})
+        self.queue = NeighbourQueue(objective.queue.size, model.head.size) if weights.transitive and objective.queue.size else None
         self._freeze_untrained()
 
     def _freeze_untrained(self) -> None:
@@ -155,6 +98,8 @@ class Globetrotter(nn.Module):
         if self.objective.temperature.learned:
             # A temperature leaves as every other value does, so that its gradient finds its way back as theirs does.
             vectors |= {f"temperature_{name}": learned(len(batch.ids)) for name, learned in self.temperatures.items()}
+        if self.objective.contrast == "sigmoid":
+            vectors |= {f"bias_{name}": learned(len(batch.ids)) for name, learned in self.biases.items()}
         return vectors
 
     def _image_vectors(self, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -168,20 +113,26 @@ class Globetrotter(nn.Module):
         return first, second
 
     def _text_vectors(self, batch: Batch) -> dict[str, Tensor]:
-        weights = self.objective.weights
-        if weights.cloze:
-            # One pass over the captions and their masked copies: two passes would need two sets of hooks in ZeRO 3.
-            pooled, tokens = self.text(torch.cat([batch.input_ids, batch.masked_ids]), torch.cat([batch.attention_mask] * 2))
-            rows = len(batch.ids)
-            pooled, masked_tokens = pooled[:rows], tokens[rows:]
-            sums, counts = self.cloze_head(masked_tokens, batch.labels, self.text.word_embeddings)
-            vectors = {"cloze_sum": sums, "cloze_count": counts}
-        else:
-            pooled, _ = self.text(batch.input_ids, batch.attention_mask, tokens=False)
-            vectors = {}
+        return self._vectors_of(*self._read(batch))
+
+    def _read(self, batch: Batch, *others: tuple[Tensor, Tensor]) -> tuple[dict[str, Tensor], Tensor]:
+        """What the cloze loss needs, and the sentence vectors [n, h] of the captions, followed by those of `others` (ids and mask).
+
+        One pass over all texts: several passes would need several sets of hooks in ZeRO 3.
+        """
+        rows, cloze, mask = len(batch.ids), bool(self.objective.weights.cloze), batch.attention_mask
+        hidden = [(batch.masked_ids, mask)] if cloze else []
+        pooled, tokens = self.text(*stack_texts([(batch.input_ids, mask), *others, *hidden]), tokens=cloze)
+        if not cloze:
+            return {}, pooled
+        assert tokens is not None
+        sums, counts = self.cloze_head(tokens[-rows:, : batch.labels.shape[1]], batch.labels, self.text.word_embeddings)
+        return {"cloze_sum": sums, "cloze_count": counts}, pooled[:-rows]
+
+    def _vectors_of(self, vectors: dict[str, Tensor], pooled: Tensor) -> dict[str, Tensor]:
         if self.uses_images:
             vectors["image_caption"] = self.project_image_caption(pooled)
-        if weights.transitive:
+        if self.objective.weights.transitive:
             vectors["caption"] = self.project_caption(pooled)
         return vectors
 
@@ -191,22 +142,59 @@ class Globetrotter(nn.Module):
         temperature = {name: self._temperature(name, vectors) for name in self.contrastive}
         terms = {}
         if weights.transitive:
-            terms["transitive"] = transitive_loss(
-                vectors["caption"],
-                vectors["view_1"],
-                vectors["image_caption"],
-                temperature["transitive"],
-                image_ids,
-                self.objective.margin,
-                self.objective.transitive,
-            )
+            terms["transitive"] = self.caption_loss(vectors, temperature["transitive"])
         if weights.image:
-            terms["image"] = nt_xent(vectors["view_1"], vectors["view_2"], temperature["image"], image_ids)
+            terms["image"] = mean_over_prefixes(
+                lambda first, second: nt_xent(first, second, temperature["image"], image_ids),
+                self.objective.prefixes,
+                vectors["view_1"],
+                vectors["view_2"],
+            )
         if weights.image_caption:
-            terms["image_caption"] = info_nce(vectors["view_1"], vectors["image_caption"], temperature["image_caption"], image_ids)
+            terms["image_caption"] = self.image_caption_loss(vectors, temperature["image_caption"])
         if weights.cloze:
             terms["cloze"] = cloze_loss(vectors["cloze_sum"], vectors["cloze_count"])
         return terms
+
+    def caption_loss(self, vectors: dict[str, Tensor], temperature: float | Tensor) -> Tensor:
+        """L_t of the global batch's `vectors`; images and captions whole judge how alike captions of any size should be."""
+
+        def loss(captions: Tensor) -> Tensor:
+            return transitive_loss(
+                captions,
+                vectors["view_1"],
+                vectors["image_caption"],
+                temperature,
+                vectors["image_ids"],
+                self.objective.margin,
+                self.objective.transitive,
+                bias=self._bias("transitive", vectors),
+                hardness=self.objective.hardness,
+                neighbours=self.queue.neighbours() if self.queue else None,
+            )
+
+        return mean_over_prefixes(loss, self.objective.prefixes, vectors["caption"])
+
+    def image_caption_loss(self, vectors: dict[str, Tensor], temperature: float | Tensor) -> Tensor:
+        """L_x of the global batch's `vectors`."""
+        ids, bias, hardness = vectors["image_ids"], self._bias("image_caption", vectors), self.objective.hardness
+
+        def loss(images: Tensor, captions: Tensor) -> Tensor:
+            if bias is None:
+                return info_nce(images, captions, temperature, ids, hardness=hardness)
+            return pairwise_sigmoid(images, captions, temperature, bias, ids, hardness=hardness)
+
+        return mean_over_prefixes(loss, self.objective.prefixes, vectors["view_1"], vectors["image_caption"])
+
+    @property
+    def neighbour_keys(self) -> Literal["momentum", "recent"] | None:
+        """Whose vectors of a step's samples :meth:`remember` wants after it: "momentum", "recent", or none."""
+        return self.objective.queue.keys if self.queue else None
+
+    def remember(self, vectors: dict[str, Tensor]) -> None:
+        """Keep the global batch's `vectors`, as :meth:`forward` gives them, as neighbours of later ones."""
+        assert self.queue is not None
+        self.queue.push(vectors["caption"], vectors["view_1"], vectors["image_caption"], vectors["image_ids"])
 
     def total(self, terms: dict[str, Tensor]) -> Tensor:
         """L = L_t + λ1 L_v + λ2 L_x + λ3 L_c."""
@@ -220,6 +208,28 @@ class Globetrotter(nn.Module):
         if self.objective.temperature.learned:
             return vectors[f"temperature_{loss}"].mean()
         return getattr(self.objective.temperature, loss)
+
+    def _bias(self, loss: str, vectors: dict[str, Tensor]) -> Tensor | None:
+        return vectors[f"bias_{loss}"].mean() if self.objective.contrast == "sigmoid" else None
+
+    reads_languages = False
+
+    @property
+    def text_form(self) -> TextForm:
+        """How captions become ids."""
+        return self.model.text.form
+
+    def sentence_vectors(self, input_ids: Tensor, attention_mask: Tensor, languages: Tensor) -> Tensor:
+        """As :class:`raysys.systems.base.SentenceSystem` says."""
+        return self.project_caption(self.text(input_ids, attention_mask, tokens=False)[0])
+
+    def caption_vectors(self, input_ids: Tensor, attention_mask: Tensor, languages: Tensor) -> Tensor:
+        """As :class:`raysys.systems.base.SentenceSystem` says."""
+        return self.project_image_caption(self.text(input_ids, attention_mask, tokens=False)[0])
+
+    def word_vectors(self, input_ids: Tensor, attention_mask: Tensor, languages: Tensor) -> Tensor:
+        """As :class:`raysys.systems.base.SentenceSystem` says."""
+        return mean_of_tokens(self.text.word_embeddings(input_ids).float(), attention_mask)
 
     @property
     def has_caption_head(self) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import torch
@@ -21,6 +21,10 @@ from raysys.training.settings import TrainingSettings
 
 class System(Protocol):
     """What can be trained: a torch module with these methods."""
+
+    neighbour_keys: Literal["momentum", "recent"] | None
+    """Whose vectors of a step's samples it wants to be shown after the step, by ``remember(vectors)`` with the rows of the global batch:
+    those of the moving average of the weights, or those that its losses were computed from; None: none, and it needs no such method."""
 
     def __call__(self, batch: Batch) -> dict[str, Tensor]:
         """This worker's part of what the losses need: tensors with a row per sample."""

@@ -116,6 +116,7 @@ def train(
             result = take_step(batch)
             if result.updated:
                 state.after_step()
+                take_step.remember(batch, state)
             phases.samples += job.plan.batch_size(step)
             checkpoints.check()
             finished = step + 1

@@ -25,8 +25,9 @@ from raysys.data.plan import Plan
 from raysys.data.randomness import mix
 from raysys.data.samples import Samples
 from raysys.errors import CertainFailure
-from raysys.models.statistics import RunningStatistics
+from raysys.models.statistics import RunningStatistics, StatisticsUntouched
 from raysys.training.engine import backward, forget, optimizer_step
+from raysys.training.engine_state import EngineState
 from raysys.training.failures import name_samples
 from raysys.training.gather import gather_all, gather_rows
 from raysys.training.phases import Phases
@@ -70,18 +71,47 @@ class TrainingStep:
         self.engine, self.settings, self.plan, self.samples = engine, settings, plan, samples
         self.rank, self.workers, self.phases = rank, workers, phases
         self.statistics = RunningStatistics(engine.module)
+        self._seen: list[dict[str, Tensor]] = []  # the rows that the latest step's losses were computed from
 
     def __call__(self, batch: Batch) -> StepResult:
         """One optimizer step on the global batch of which `batch` is this worker's share; called by every rank."""
         sizes = self.plan.micro_batch_sizes(self.plan.batch_size(batch.step), self.workers)
         parts = list(self._micro_batches(batch, sizes))
         self.statistics.begin()
+        self._seen = []
         result = self._way(len(parts))(batch, parts, sizes)
         if result.updated:
             self.statistics.end(sum(size > 0 for of_rank in sizes for size in of_rank), self.workers)
         else:
             self.statistics.restore()
         return result
+
+    def remember(self, batch: Batch, state: EngineState) -> None:
+        """Let the system keep the samples of the step just made as neighbours of those to come, where it wants any; called by every rank.
+
+        Args:
+            batch: of that step.
+            state: with the moving average of the weights, brought up to date.
+        """
+        keys = self.engine.module.neighbour_keys
+        if keys == "momentum":
+            with StatisticsUntouched(self.engine.module), state.averaged(), torch.no_grad():
+                sizes = self.plan.micro_batch_sizes(self.plan.batch_size(batch.step), self.workers)
+                local = self._embedded(batch, list(self._micro_batches(batch, sizes)))
+                self._seen = [gather_all(local, list(map(sum, sizes)))]
+        if keys:
+            for vectors in self._seen:
+                self.engine.module.remember(vectors)
+        self._seen = []
+
+    def _embedded(self, batch: Batch, parts: Sequence[tuple[Batch, int]]) -> dict[str, Tensor]:
+        """This worker's vectors of all its micro-batches, without a graph."""
+        kept: list[dict[str, Tensor]] = []
+        with torch.no_grad():
+            for part, number in parts:
+                kept.append({name: rows[: part.count] for name, rows in self._forward(part, batch.step, number).items()})
+                self.statistics.restore()
+        return {name: torch.cat([rows[name] for rows in kept]) for name in kept[0]}
 
     def _way(self, turns: int) -> Callable[[Batch, Sequence[tuple[Batch, int]], list[list[int]]], StepResult]:
         if turns == 1 or self.settings.accumulation == "plain":
@@ -147,12 +177,7 @@ class TrainingStep:
         return self._update(batch, values)
 
     def _exact(self, batch: Batch, parts: Sequence[tuple[Batch, int]], sizes: list[list[int]]) -> StepResult:
-        cached: list[dict[str, Tensor]] = []
-        with torch.no_grad():
-            for part, number in parts:
-                cached.append({name: rows[: part.count] for name, rows in self._forward(part, batch.step, number).items()})
-                self.statistics.restore()
-        local = {name: torch.cat([rows[name] for rows in cached]) for name in cached[0]}
+        local = self._embedded(batch, parts)
         leaves = {name: rows.requires_grad_() if rows.is_floating_point() else rows for name, rows in local.items()}
         counts = list(map(sum, sizes))
         with self.phases("gather"):
@@ -177,7 +202,8 @@ class TrainingStep:
 
     def _loss(self, batch: Batch, gathered: dict[str, Tensor], ids: Tensor, counts: list[int]) -> tuple[Tensor, "_Values"]:
         """The weighted sum of the terms, and what it is in numbers; `ids` are this rank's samples."""
-        learned = {name: rows.mean() for name, rows in gathered.items() if name.startswith("temperature_")}
+        learned = {name: rows.mean() for name, rows in gathered.items() if name.startswith(("temperature_", "bias_"))}
+        self._seen.append({name: rows.detach() for name, rows in gathered.items()})
         with self.phases("loss"):
             terms = self.engine.module.losses(gathered)
             loss = self.engine.module.total(terms)

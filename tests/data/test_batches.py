@@ -186,3 +186,13 @@ def test_one_cached_view_stands_for_both(tmp_path, samples):
     views = build.draw_views(np.array([7, 3]), 0)
     assert (views[:, 0] == views[:, 1]).all()
     assert views[0, 0].tolist() == list(range(7 * SIZE, 8 * SIZE))
+
+
+@pytest.mark.parametrize("decode", [None, IMAGE])
+def test_where_no_picture_is_seen_none_travels_and_none_is_needed(tmp_path, finish, decode):
+    texts = (Sample("train", f"t{n}", None, "png", {"captions": {"en": [f"number {n}"]}}) for n in range(4))
+    write_shards(texts, str(tmp_path), 1, Storage())
+    batch = finish(builder(load([str(tmp_path)]), decode=decode, pictures=False), 0, 0, np.arange(4))
+    assert batch.images is batch.features is None
+    assert batch.image_ids.tolist() == [0, 0, 0, 0]
+    assert batch.input_ids.shape[0] == 4

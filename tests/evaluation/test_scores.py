@@ -80,6 +80,50 @@ def test_first_caption_counts_and_each_distinct_input_is_encoded_once():
     assert score(encoded)["metrics"]["eval/text_to_image_R@1"] == 1.0
 
 
+class Bilingual(Oracle):
+    """Reads languages: the vector of a text is turned where it is said to be German."""
+
+    reads_languages = True
+
+    def __init__(self):
+        super().__init__()
+        self.pairs: list[tuple[str, str]] = []
+
+    def encode_texts(self, texts, languages=None):
+        self.pairs += zip(languages, texts, strict=True)
+        turned = np.array([-1.0 if a == "de" else 1.0 for a in languages], np.float32)
+        return super().encode_texts(texts) * turned[:, None]
+
+    def encode_captions_for_images(self, texts, languages=None):
+        return -self.encode_texts(texts, languages)
+
+
+def test_a_text_is_encoded_once_per_language_where_the_encoder_reads_languages():
+    same = [Item(str(i).encode(), {"en": [f"same-{i}"], "de": [f"same-{i}"]}) for i in (0, 1, 1, 2)]
+    oracle, bilingual = Oracle(), Bilingual()
+    shared, apart = encode_items(oracle, same), encode_items(bilingual, same)
+    assert sorted(oracle.texts) == sorted([f"same-{i}" for i in range(3)] * 2)  # once in each of the two spaces
+    assert sorted(bilingual.pairs) == sorted([(a, f"same-{i}") for a in ("de", "en") for i in range(3)] * 2)
+    np.testing.assert_array_equal(shared.sentences["de"], shared.sentences["en"])
+    np.testing.assert_array_equal(apart.sentences["de"], -apart.sentences["en"])
+    np.testing.assert_array_equal(apart.captions["de"], apart.sentences["en"])
+
+
+def test_an_encoder_without_images_is_asked_for_sentences_alone():
+    class TextOnly(Oracle):
+        has_images = False
+
+        def encode_captions_for_images(self, texts):
+            raise AssertionError
+
+        encode_images = encode_captions_for_images
+
+    result = evaluate(TextOnly(), items())
+    assert result["metrics"]["eval/sentence_translation"] == 1.0
+    assert result["lacking"]["image"] == WORDS
+    assert not any("image" in name for name in result["metrics"])
+
+
 def test_one_language_or_no_images_leaves_metrics_out():
     only = evaluate(Oracle(), [Item(None, {"en": [f"en-{i}"]}) for i in range(3)])
     assert only["metrics"] == {}

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from raysys.errors import RunFailed
 from raysys.evaluation import chance
+from raysys.evaluation.ranking import hit_probability
 from raysys.evaluation.translation import sentence_translation
 
 ALPHABET = ["en", "ru", "ja", "de"]
@@ -148,6 +149,14 @@ def test_by_hand():
     # Alone in Russian, both German sentences are nearest to the first one; in English they are as far from either.
     np.testing.assert_allclose(got.recall[1], [[np.nan, 0.5, 1.0], [0.5, np.nan, 0.5], [1.0, 0.5, np.nan]])
     np.testing.assert_allclose(got.recall[2][~np.eye(3, dtype=bool)], 1.0)
+
+
+@pytest.mark.parametrize(
+    ("pool", "right", "draws", "expected"), [(0, 0, 3, 0), (4, 1, 0, 0), (4, 4, 1, 1), (4, 1, 2, 0.5), (4, 2, 2, 5 / 6), (3, 1, 9, 1)]
+)
+def test_probability_that_a_right_one_is_drawn(pool, right, draws, expected):
+    assert hit_probability(pool, right, draws) == pytest.approx(expected)
+    assert hit_probability([pool] * 2, right, [draws, 0]) == pytest.approx([expected, 0])
 
 
 def test_does_not_depend_on_chunks_or_threads():

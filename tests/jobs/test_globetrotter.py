@@ -219,7 +219,7 @@ def test_a_submitted_job_needs_absolute_paths(call, config, monkeypatch, tmp_pat
 
 
 def test_the_shipped_settings_are_valid():
-    files = sorted((ROOT / "jobs/configs").glob("*.yaml"))
+    files = sorted((ROOT / "jobs/configs").rglob("*.yaml"))
     assert files
     for file in files:
         assert load(GlobetrotterSettings, file).data.train

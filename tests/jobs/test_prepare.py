@@ -68,6 +68,14 @@ def parts(source, *, languages, shards, seed, caption_columns=()):
     return {name: split(name) for name in ("train", "test")}
 """
 
+PLAIN_RECIPE = """
+LANGUAGES = AVAILABLE = ("de", "fr")
+
+def files(cache, *, languages):
+    for language in languages:
+        yield f"en-{language}.tsv", f"{cache.name}\\t{language}\\n".encode()
+"""
+
 
 @pytest.fixture(autouse=True)
 def recipes(tmp_path, monkeypatch):
@@ -79,6 +87,8 @@ def recipes(tmp_path, monkeypatch):
     (folder / "files").mkdir()
     (folder / "files" / "recipe.py").write_text(FILES_RECIPE)
     (folder / "files" / "words.py").write_text("SKIPPED = 'of another split'")
+    (folder / "plain").mkdir()
+    (folder / "plain" / "recipe.py").write_text(PLAIN_RECIPE)
     (folder / "broken").mkdir()
     (folder / "broken" / "recipe.py").write_text("import no_such_package_anywhere")
     (folder / "common").mkdir()
@@ -119,6 +129,29 @@ def test_the_cache_is_shared_beside_the_data_unless_given(tmp_path):
     assert "one 0 elsewhere" in words(cache=tmp_path / "elsewhere")
 
 
+def test_what_is_no_set_of_samples_is_written_as_it_is(tmp_path, capsys):
+    out = tmp_path / "data" / "plain"
+    assert prepare.prepare(settings(tmp_path, dataset="plain", out=str(out))) == {}
+    assert {path.name: path.read_text() for path in out.iterdir()} == {"en-de.tsv": ".cache\tde\n", "en-fr.tsv": ".cache\tfr\n"}
+    assert capsys.readouterr().out == f"{out}/en-de.tsv: 1 lines\n{out}/en-fr.tsv: 1 lines\n"
+    prepare.prepare(settings(tmp_path, dataset="plain", out=str(tmp_path / "some"), languages=("fra",)))
+    assert [path.name for path in (tmp_path / "some").iterdir()] == ["en-fr.tsv"]
+
+
+def test_plain_files_on_object_storage(tmp_path, object_store):
+    out = f"{object_store.bucket_uri}/prepare-plain"
+    prepare.prepare(settings(tmp_path, dataset="plain", out=out, cache=tmp_path / "kept"))
+    assert Storage().read(f"{out}/en-de.tsv") == b"kept\tde\n"
+
+
+@pytest.mark.parametrize(
+    ("values", "said"), [({"source": "x"}, "--source: the data set 'plain' gets"), ({"samples": 3}, "--samples: the size of the data set")]
+)
+def test_settings_that_plain_files_do_not_have(tmp_path, values, said):
+    with pytest.raises(UserError, match=said):
+        prepare.prepare(settings(tmp_path, dataset="plain", **values))
+
+
 def test_the_same_seed_gives_the_same_bytes(tmp_path):
     def content(name: str, seed: int) -> list[bytes]:
         prepare.prepare(settings(tmp_path, out=str(tmp_path / name), seed=seed))
@@ -144,7 +177,7 @@ def test_a_split_of_another_data_set_is_pointed_out(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"dataset": "tony"}, "there is no data set 'tony' in .*; there are broken, files, tiny"),
+        ({"dataset": "tony"}, "there is no data set 'tony' in .*; there are broken, files, plain, tiny"),
         ({"dataset": "common"}, "there is no data set 'common'"),
         ({"dataset": "broken"}, "needs the Python package 'no_such_package_anywhere'; try: pip install"),
         ({"languages": ("fr",)}, "'tiny' has nothing in 'fr'; it has de en pt-BR zh-Hans"),

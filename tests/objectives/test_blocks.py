@@ -3,9 +3,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from raysys.models.queue import Neighbours
 from raysys.objectives.blocks import mean_over_blocks, row_blocks
-from raysys.objectives.image_caption import info_nce
+from raysys.objectives.image_caption import info_nce, pairwise_sigmoid
 from raysys.objectives.image_contrastive import nt_xent
+from raysys.objectives.similarity import unit_vectors
 from raysys.objectives.transitive import transitive_loss
 from tests.objectives.cases import quick
 
@@ -44,11 +46,22 @@ def test_without_rows_the_graph_stays_whole():
     assert vectors.grad.shape == (0, 4)
 
 
+def queued(captions, images, image_captions, ids):
+    seen, told = unit_vectors(images.detach()), unit_vectors(image_captions.detach())
+    return Neighbours(captions.detach(), seen, (seen * told).sum(dim=-1), ids)
+
+
 LOSSES = {
     "transitive-product": lambda a, b, c, t, ids, pairs: transitive_loss(a, b, c, t, ids, 0.1, "product", pairs),
     "transitive-rescaled": lambda a, b, c, t, ids, pairs: transitive_loss(a, b, c, t, ids, 0.1, "rescaled", pairs),
     "image": lambda a, b, c, t, ids, pairs: nt_xent(b, c, t, ids, pairs),
     "image_caption": lambda a, b, c, t, ids, pairs: info_nce(b, c, t, ids, pairs),
+    "image_caption-hard": lambda a, b, c, t, ids, pairs: info_nce(b, c, t, ids, pairs, 0.3),
+    "image_caption-sigmoid": lambda a, b, c, t, ids, pairs: pairwise_sigmoid(b, c, t, -4.0, ids, pairs, 0.3),
+    "transitive-sigmoid": lambda a, b, c, t, ids, pairs: transitive_loss(a, b, c, t, ids, 0.1, "rescaled", pairs, -4.0, 0.3),
+    "transitive-neighbours": lambda a, b, c, t, ids, pairs: transitive_loss(
+        a[:60], b[:60], c[:60], t, ids[:60], 0.1, "rescaled", pairs, neighbours=queued(a[60:], b[60:], c[60:], ids[60:])
+    ),
 }
 
 

@@ -1,9 +1,12 @@
+import math
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from raysys.models.queue import Neighbours
 from raysys.objectives.transitive import transitive_loss, transitive_similarity
 from tests.objectives.cases import (
     BLOCKS,
@@ -202,3 +205,122 @@ def test_half_precision_is_computed_in_float32(dtype):
         assert loss == pytest.approx(exact, rel=1e-4)
         torch.testing.assert_close(gradient, right.to(dtype))
     assert transitive_loss(captions, images, image_captions, 0.01, torch.zeros(6)).dtype == torch.float32
+
+
+def sigmoid_by_loops(beta, alpha, temperature, bias, ids):
+    rows, total, weight = len(beta), 0.0, 0.0
+    for i in range(rows):
+        targets = {j: 1.0 if same(ids, i, j) else alpha[i][j] for j in range(len(beta[i])) if j != i}
+        for j, target in targets.items():
+            logit = beta[i][j] / temperature + bias
+            total += target * math.log1p(math.exp(-logit)) + (1 - target) * math.log1p(math.exp(logit))
+        weight += max(1.0, sum(targets.values()))
+    return total / weight
+
+
+@quick
+@given(seeds, sizes, st.sampled_from([0.1, 1.0]), st.sampled_from([-8.0, 0.5]), variants, margins, BLOCKS)
+def test_the_sigmoid_loss_with_soft_targets_equals_the_equation(seed, rows, temperature, bias, variant, margin, pairs):
+    captions, seen, ids = vectors(seed, rows), pictures(seed, rows), image_ids(seed, rows)
+    beta = [[cosine(a, b) for b in captions] for a in captions]
+    alpha = alpha_by_loops(*similarities(seed, rows), margin, variant)
+    loss = transitive_loss(*tensors(captions, *seen), temperature, torch.from_numpy(ids), margin, variant, pairs, bias)
+    assert loss.item() == pytest.approx(sigmoid_by_loops(beta, alpha, temperature, bias, ids), rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("pairs", [1, 12, 1000])
+def test_gradients_of_the_sigmoid_loss(pairs):
+    captions, images, image_captions, ids = tensors(vectors(0, 5), *pictures(0, 5), image_ids(0, 5))
+    temperature, bias = (torch.tensor([value], dtype=torch.float64, requires_grad=True) for value in (0.3, -2.0))
+
+    def loss(captions, temperature, bias):
+        return transitive_loss(captions, images, image_captions, temperature, ids, 0.1, "rescaled", pairs, bias)
+
+    assert torch.autograd.gradcheck(loss, (captions.requires_grad_(), temperature, bias))
+
+
+def table_with_neighbours(seed, rows, queued):
+    """A batch and further samples, as one table would have them all, and the latter as neighbours."""
+    captions, seen, ids = vectors(seed, rows + queued), pictures(seed, rows + queued), image_ids(seed, rows + queued)
+    image_caption = np.array([cosine(a, b) for a, b in zip(*seen, strict=True)])
+    neighbours = Neighbours(*tensors(captions[rows:], seen[0][rows:] * 3, image_caption[rows:], ids[rows:]))
+    return captions, seen, ids, neighbours
+
+
+@quick
+@given(seeds, sizes, st.integers(0, 9), variants, margins, BLOCKS, st.sampled_from([None, -3.0]))
+def test_neighbours_are_further_columns_of_the_same_table(seed, rows, queued, variant, margin, pairs, bias):
+    captions, seen, ids, neighbours = table_with_neighbours(seed, rows, queued)
+    image_similarity, image_caption = similarities(seed, rows + queued)
+    low, high = min(image_caption), max(image_caption)
+    confidence = image_caption
+    if variant == "rescaled":
+        confidence = [0.75 + 0.5 * (x - low) / (high - low) if high > low else 1.0 for x in image_caption]
+    pairs_of = [(i, j) for i in range(rows) for j in range(rows + queued) if i != j]
+    chain = {(i, j): image_similarity[i][j] * confidence[i] * confidence[j] for i, j in pairs_of}
+    greatest = max(chain.values(), default=0.0)
+    scale = greatest if variant == "rescaled" and greatest > 0 else 1.0
+    alpha = np.zeros((rows, rows + queued))
+    for pair, value in chain.items():
+        alpha[pair] = min(1.0, max(0.0, value / scale - margin) / (1 - margin))
+    beta = [[cosine(captions[i], other) for other in captions] for i in range(rows)]
+    if bias is None:
+        total = weight = 0.0
+        for i in range(rows):
+            candidates = {k: beta[i][k] / 0.5 for k in range(rows + queued) if k != i}
+            targets = {j: 1.0 if same(ids, i, j) else alpha[i][j] for j in candidates}
+            total -= sum(target * log_softmax(candidates, j) for j, target in targets.items() if target)
+            weight += sum(targets.values())
+        expected = total / weight if weight else 0.0
+    else:
+        expected = sigmoid_by_loops(beta, alpha, 0.5, bias, ids)
+    given_tensors = tensors(captions[:rows], *(one[:rows] for one in seen))
+    loss = transitive_loss(*given_tensors, 0.5, torch.from_numpy(ids[:rows]), margin, variant, pairs, bias, neighbours=neighbours)
+    assert loss.item() == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("hardness", [0.0, 1.5])
+def test_gradients_with_neighbours_and_hard_negatives(hardness):
+    """Against the same loss in plain autograd, the weights of hard negatives held constant."""
+    captions, seen, ids, neighbours = table_with_neighbours(3, 5, 4)
+    leaf, again = (torch.from_numpy(captions[:5]).clone().requires_grad_() for _ in range(2))
+    temperature, warm = (torch.tensor([0.4], dtype=torch.float64, requires_grad=True) for _ in range(2))
+    images, told = tensors(*(one[:5] for one in seen))
+    ids_of_batch = torch.from_numpy(ids[:5])
+    transitive_loss(leaf, images, told, temperature, ids_of_batch, 0.3, "product", 20, None, hardness, neighbours).backward()
+
+    everything = torch.nn.functional.normalize(torch.cat([again, neighbours.captions]))
+    pictured = torch.nn.functional.normalize(torch.from_numpy(seen[0]))
+    believed = torch.from_numpy(np.array([cosine(a, b) for a, b in zip(*seen, strict=True)]))
+    own = torch.eye(5, 9, dtype=torch.bool)
+    alpha = ((pictured @ pictured.T * believed[:, None] * believed - 0.3) / 0.7).clamp(0, 1)[:5]
+    alpha[torch.tensor([[same(ids, i, j) for j in range(9)] for i in range(5)])] = 1
+    alpha[own] = 0
+    logits = everything[:5] @ everything.T / warm
+    negative = (alpha == 0) & ~own
+    drawn = torch.where(negative, (hardness * logits.detach()).exp(), 0)
+    weights = torch.where(negative, drawn * negative.sum(1, keepdim=True) / drawn.sum(1, keepdim=True), 1.0)
+    below = torch.where(own, 0, weights * logits.exp()).sum(1, keepdim=True)
+    (-(alpha * (logits - below.log())).sum() / alpha.sum()).backward()
+    torch.testing.assert_close(leaf.grad, again.grad)
+    torch.testing.assert_close(temperature.grad, warm.grad)
+
+
+def test_the_same_image_among_the_neighbours_is_a_match_and_captions_of_prefixes_meet_prefixes():
+    captions, images = torch.eye(4)[:2], torch.eye(4)[:2]
+    queue = Neighbours(torch.eye(4)[2:], torch.eye(4)[2:], torch.ones(2), torch.tensor([7, 9]))
+
+    def pull(ids):
+        _, (gradient,) = loss_and_gradients(
+            transitive_loss, captions, images=images, image_captions=images, temperature=0.1, image_ids=torch.tensor(ids), neighbours=queue
+        )
+        return gradient[0, 2].item(), gradient[0, 3].item()
+
+    towards_same, towards_other = pull([7, 8])
+    assert towards_same < 0 < towards_other
+    assert pull([0, 0]) == (0, 0)
+    whole = transitive_loss(captions[:, :3], images, images, 0.1, torch.tensor([7, 8]), neighbours=queue)
+    cut = transitive_loss(
+        captions[:, :3], images, images, 0.1, torch.tensor([7, 8]), neighbours=queue._replace(captions=queue.captions[:, :3])
+    )
+    assert whole == cut

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from raysys.data.batches import Batch
-from raysys.systems.globetrotter import Globetrotter, ObjectiveSettings
+from raysys.systems.globetrotter import Globetrotter
+from raysys.systems.settings import ObjectiveSettings
 from raysys.training.engine import backward, make_engine
 from raysys.training.gather import gather_all
 from raysys.training.settings import TrainingSettings

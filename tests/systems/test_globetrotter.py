@@ -10,7 +10,8 @@ import torch
 from raysys.errors import UserError
 from raysys.objectives.similarity import MINIMUM_TEMPERATURE
 from raysys.settings import from_mapping
-from raysys.systems.globetrotter import Globetrotter, ObjectiveSettings
+from raysys.systems.globetrotter import Globetrotter
+from raysys.systems.settings import ObjectiveSettings
 from tests.training.worlds import FEATURES, batch, build, model_settings, objective, tiny_backbone
 
 LOSSES = ("transitive", "image", "image_caption", "cloze")

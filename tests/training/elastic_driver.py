@@ -18,7 +18,8 @@ from raysys.data.plan import Plan
 from raysys.errors import run_program
 from raysys.models.text import TextModelSettings
 from raysys.storage import Storage
-from raysys.systems.globetrotter import Globetrotter, ModelSettings, ObjectiveSettings
+from raysys.systems.globetrotter import Globetrotter
+from raysys.systems.settings import ModelSettings, ObjectiveSettings
 from raysys.training import trainer
 from raysys.training.job import TrainingJob
 from raysys.training.lease import claimed, wait_until_free

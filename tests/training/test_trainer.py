@@ -21,7 +21,8 @@ from raysys.data.plan import Plan
 from raysys.errors import RunFailed, UserError
 from raysys.models.text import TextModelSettings
 from raysys.storage import Storage
-from raysys.systems.globetrotter import Globetrotter, ModelSettings, ObjectiveSettings
+from raysys.systems.globetrotter import Globetrotter
+from raysys.systems.settings import ModelSettings, ObjectiveSettings
 from raysys.training.job import Place, TrainingJob
 from raysys.training.lease import claimed
 from raysys.training.loop import train

@@ -14,7 +14,8 @@ from raysys.data.batches import Batch
 from raysys.data.builder import Payload, Share
 from raysys.data.plan import Plan
 from raysys.models.images import ImageModelSettings
-from raysys.systems.globetrotter import Globetrotter, ModelSettings, ObjectiveSettings, Weights
+from raysys.systems.globetrotter import Globetrotter
+from raysys.systems.settings import ModelSettings, ObjectiveSettings, Weights
 
 SAMPLES, VOCABULARY, LENGTH, FEATURES = 16, 300, 9, 8
 SEED = 7

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import yaml
 
 from raysys.models.backbones import TransformersFeatures
-from raysys.systems.encoder import Encoder
+from raysys.systems.encoder import Encoder, text_network
 from raysys.systems.export.usage import usage
+from raysys.systems.settings import TITLES
 
 FILE = "README.md"
 _SCORES, _END = "<!-- scores -->", "<!-- end of scores -->"
@@ -102,12 +103,14 @@ def _facts(encoder: Encoder) -> list[tuple[str, str]]:
     trigrams = f" and character trigrams ({text.trigram_buckets:,})" if text.trigram_buckets else ""
     bag = f"bag of word pieces ({text.vocabulary_size:,}){trigrams}"
     network = f"transformer, {text.layers} layers of {text.hidden_size}, {text.vocabulary_size:,} word pieces" if text.layers else bag
+    if text_network(encoder.system) is None:
+        network = f"word vectors of each language, {model.muve.rows:,} in all"
     facts = [
-        ("system", "Globetrotter"),
+        ("system", TITLES[info.get("system", "globetrotter")]),
         ("step", f"{info['step']:,}"),
         ("text network", network),
         ("longest sentence", f"{text.max_tokens} word pieces; longer ones are cut"),
-        ("vectors", f"{encoder.encode_texts(['a']).shape[1]} entries, float32"),
+        ("vectors", f"{encoder.encode_texts(['a'], info['languages'][:1]).shape[1]} entries, float32"),
         ("languages", ", ".join(info["languages"])),
     ]
     if encoder.has_images:
@@ -149,9 +152,10 @@ def _limits(encoder: Encoder) -> list[str]:
         "A text without a visible character has no meaning. raysys refuses it; transformers' tokenizer gives it the vector of its "
         "special tokens.",
     ]
-    if encoder.system.text.settings.layers == 0:
+    text = text_network(encoder.system)
+    if text is None or text.settings.layers == 0:
         limits.append("It does not see the order of words: a sentence is the mean of its pieces.")
-    if encoder.system.text.settings.trigram_buckets:
+    if text is not None and text.settings.trigram_buckets:
         limits.append(
             "Character trigrams are part of its input and no tokenizer of transformers makes them: sentence-transformers needs "
             "`trust_remote_code=True` (the code is in the folder)."

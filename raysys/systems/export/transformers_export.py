@@ -11,7 +11,8 @@ from transformers import AutoImageProcessor, AutoModel
 
 from raysys.data.tokenizer import encode, load_tokenizer
 from raysys.models.backbones import TransformersFeatures
-from raysys.systems.encoder import Encoder
+from raysys.objectives.similarity import unit_vectors
+from raysys.systems.encoder import Encoder, text_network
 from raysys.systems.export.agreement import SENTENCES, difference, pictures, same_tensors
 from raysys.systems.export.image_folder import network_arguments, processor_arguments
 from raysys.systems.export.standalone.image_processor import SquareImageProcessor
@@ -37,10 +38,10 @@ def export_transformers(encoder: Encoder, folder: Path) -> TransformersExport:
     encoder.save(folder)
     loaded = Encoder.load(folder)
     same_tensors("the export", encoder.system.state_dict(), loaded.system.state_dict())
-    found = [
-        difference("the export (sentences)", encoder.encode_texts(SENTENCES), loaded.encode_texts(SENTENCES)),
-        _check_text(encoder, folder),
-    ]
+    tags = encoder.info["languages"][:1] * len(SENTENCES) if encoder.reads_languages else None
+    found = [difference("the export (sentences)", encoder.encode_texts(SENTENCES, tags), loaded.encode_texts(SENTENCES, tags))]
+    if text_network(encoder.system):
+        found.append(_check_text(encoder, folder))
     cosine = None
     if encoder.has_images:
         shown = pictures(encoder.preprocess.settings.size)
@@ -62,7 +63,8 @@ def _check_text(encoder: Encoder, folder: Path) -> float:
     with torch.inference_mode():
         states, mask = text(**tokens).last_hidden_state, tokens["attention_mask"][:, :, None]
         pooled = states[:, 0] if settings.pooling == "cls" else (states * mask).sum(dim=1) / mask.sum(dim=1)
-        vectors = encoder.system.project_caption(pooled.to(encoder.device)).cpu().numpy()
+        project = getattr(encoder.system, "project_caption", unit_vectors)  # a system without heads compares what its network gives
+        vectors = project(pooled.to(encoder.device)).cpu().numpy()
     return difference("text/", encoder.encode_texts(SENTENCES), vectors)
 
 

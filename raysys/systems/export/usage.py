@@ -1,11 +1,14 @@
 """Examples for a model card, complete as they stand: each format's way to the same vectors."""
 
+import json
+
 import torch
 
 from raysys.models.backbones import TransformersFeatures
 from raysys.models.heads import WhitenedHead
 from raysys.systems.encoder import Encoder
 from raysys.systems.export.image_folder import network_arguments, processor_arguments
+from raysys.systems.globetrotter import Globetrotter
 
 _TEXTS = '["a red apple", "ein roter Apfel"]'
 
@@ -16,21 +19,25 @@ def usage(encoder: Encoder, formats: list[str]) -> list[str]:
     A block makes `sentences`, float [2, d], and, where the format knows images, `pictures`, float [1, d], of ``picture.jpg``.
     """
     makers = {"transformers": _transformers, "sentence-transformers": _sentence_transformers, "onnx": _onnx}
+    if not isinstance(encoder.system, Globetrotter):
+        makers = {}  # what makes a sentence vector of them is in raysys alone
     blocks = {"raysys": _raysys(encoder)} | {name: make(encoder) for name, make in makers.items() if name in formats}
     return ["\n".join([f"### {name}", "", "```python", *block, "```"]) for name, block in blocks.items()]
 
 
 def _raysys(encoder: Encoder) -> list[str]:
+    known = encoder.info["languages"]
+    texts = f"{_TEXTS}, {json.dumps([known[0], known[-1]])}" if encoder.reads_languages else _TEXTS
     pictures = [
         'pictures = encoder.encode_images([Path("picture.jpg").read_bytes()])',
-        f"print(pictures @ encoder.encode_captions_for_images({_TEXTS}).T)",
+        f"print(pictures @ encoder.encode_captions_for_images({texts}).T)",
     ]
     return [
         *(["from pathlib import Path", ""] if encoder.has_images else []),
         "from raysys.systems.encoder import Encoder",
         "",
         'encoder = Encoder.load(".")',
-        f"sentences = encoder.encode_texts({_TEXTS})",
+        f"sentences = encoder.encode_texts({texts})",
         "print(sentences @ sentences.T)",
         *(pictures if encoder.has_images else []),
     ]

@@ -8,7 +8,8 @@ from transformers import ViTConfig, ViTModel
 from raysys.data.images import ImagePreprocessorSettings
 from raysys.data.tokenizer import train_tokenizer
 from raysys.systems.encoder import Encoder
-from raysys.systems.globetrotter import Globetrotter, ModelSettings, ObjectiveSettings
+from raysys.systems.globetrotter import Globetrotter
+from raysys.systems.settings import ModelSettings, ObjectiveSettings
 from tests.training.worlds import tiny_backbone
 
 CAPTIONS = ["a red apple", "ein roter Apfel", "красный круг", "赤い丸", "δύο μεγάλα τετράγωνα", "ett", "a dog in the park"]
