@@ -1,12 +1,11 @@
 """What sentence translation between many languages costs: seconds, CPU time and peak memory, each size in a process of its own."""
 
-import resource
-import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -46,9 +45,13 @@ def _measure(captions: int, languages: int, dimensions: int, threads: int) -> Co
     cpu, start = cpu_seconds(), time.perf_counter()
     sentence_translation(vectors, texts)
     seconds = time.perf_counter() - start
-    unit = 1 if sys.platform == "darwin" else 1024
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-    return Cost(captions, languages, threads, seconds, cpu_seconds() - cpu, peak)
+    return Cost(captions, languages, threads, seconds, cpu_seconds() - cpu, _peak())
+
+
+def _peak() -> int:
+    """Most memory that this process has held, in bytes. What `getrusage` tells would be that of the process that started it, if larger."""
+    status = Path("/proc/self/status").read_text()
+    return int(next(line for line in status.splitlines() if line.startswith("VmHWM")).split()[1]) * 1024
 
 
 def translation_table(costs: Sequence[Cost]) -> str:

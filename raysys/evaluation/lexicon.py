@@ -79,6 +79,9 @@ class GroundTruth:
 Entry = tuple[str, str]
 
 
+_ADVICE = "python jobs/prepare.py dictionaries --out data/dictionaries makes some"
+
+
 def read_dictionaries(folder: str, languages: Sequence[str], storage: Storage) -> dict[Direction, frozenset[Entry]]:
     """All dictionaries of `folder` between two of `languages`: (language, language) as the file is named → (word, word).
 
@@ -88,15 +91,15 @@ def read_dictionaries(folder: str, languages: Sequence[str], storage: Storage) -
     Raises:
         UserError: no dictionary between any two of the languages, or a line that has not two columns.
     """
-    files = {entry.uri.rpartition("/")[2]: entry.uri for entry in storage.list(folder, ".tsv")}
+    try:
+        files = {entry.uri.rpartition("/")[2]: entry.uri for entry in storage.list(folder, ".tsv")}
+    except UserError as error:
+        raise UserError(f"dictionaries: {error}; {_ADVICE}") from None
     wanted = {f"{a}-{b}.tsv": (a, b) for a, b in itertools.permutations(languages, 2)}
     found = {direction: _entries(storage, files[name]) for name, direction in wanted.items() if name in files}
     if not found:
         there = f"there are {', '.join(sorted(files))}" if files else "there is no .tsv file at all"
-        raise UserError(
-            f"{folder} has no dictionary between two of {', '.join(languages)}; {there}. "
-            "python jobs/prepare.py dictionaries --out data/dictionaries makes some"
-        )
+        raise UserError(f"{folder} has no dictionary between two of {', '.join(languages)}; {there}; {_ADVICE}")
     return found
 
 

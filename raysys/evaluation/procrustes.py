@@ -5,6 +5,7 @@ two or more matrices*, Psychometrika 1977), on pairs of mutual nearest neighbour
 """
 
 import itertools
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -105,7 +106,7 @@ def fit(
     place in order, each by those before it, then swept over. Directions in which M_i is zero (fewer pairs than dimensions) are
     turned as little as can be, instead of by what an SVD happens to return for them.
 
-    C_ij, of which 52 languages have 1 326, are never formed: of language i the sum of its partners' rotated vectors gives M_i.
+    C_ij, of which 52 languages have 1 326, are never formed: M_i is the sum of the partners' rotated vectors, times the words of i.
 
     Args:
         vectors: float [n, d] per language, at least two languages. Need not be normalised.
@@ -122,20 +123,22 @@ def fit(
         raise ValueError(f"Procrustes needs at least two languages, got {languages}")
     rotated = {language: _unit(rows, language) for language, rows in vectors.items()}
     rotations = {language: torch.eye(rows.shape[1], dtype=torch.float64) for language, rows in rotated.items()}
-    objective = [_objective(rotated, pairs)]
+    links = _links(rotated, pairs)
+    objective = [_objective(rotated, links)]
 
     def turn(language: str, others: Sequence[str]) -> None:
         given = _unit(vectors[language], language)
-        rotations[language] = _rotation(_attraction(language, others, given, rotated, pairs), rotations[language])
+        attraction = _partners(language, others, rotated, links).T.double() @ given.double()
+        rotations[language] = _rotation(attraction, rotations[language])
         rotated[language] = given @ rotations[language].T.float()
 
     for place, language in enumerate(languages[1:], 1):
         turn(language, languages[:place])
-    objective.append(_objective(rotated, pairs))
+    objective.append(_objective(rotated, links))
     for _ in range(sweeps):
         for language in languages[1:]:
             turn(language, languages)
-        objective.append(_objective(rotated, pairs))
+        objective.append(_objective(rotated, links))
         if objective[-2] - objective[-1] <= tolerance * objective[-2]:
             break
     counts = {two: len(one) for two, (one, _) in pairs.items()}
@@ -178,16 +181,28 @@ def _unit(rows: np.ndarray, language: str) -> Tensor:
 
 
 _Pairs = Mapping[tuple[str, str], tuple[Tensor, Tensor]]
+_Links = Mapping[tuple[str, str], Tensor]
 
 
-def _attraction(language: str, others: Sequence[str], given: Tensor, rotated: Mapping[str, Tensor], pairs: _Pairs) -> Tensor:
-    """M_i = Σ_j T_j C_ij over `others`, float64 [d, d]; `given` [n, d] are language i's unit vectors before rotation."""
-    partners = torch.zeros_like(given)
+def _links(vectors: Mapping[str, Tensor], pairs: _Pairs) -> dict[tuple[str, str], Tensor]:
+    """(i, j) → sparse float32 [n_i, n_j] with a 1 for each pair of words, in both directions."""
+    found = {}
+    for (a, b), (u, v) in pairs.items():
+        for one, other, rows, columns in ((a, b, u, v), (b, a, v, u)):
+            shape = (len(vectors[one]), len(vectors[other]))
+            with warnings.catch_warnings():  # torch tells everyone that the format is young
+                warnings.simplefilter("ignore")
+                found[one, other] = torch.sparse_coo_tensor(torch.stack([rows, columns]), torch.ones(len(rows)), shape).to_sparse_csr()
+    return found
+
+
+def _partners(language: str, others: Sequence[str], rotated: Mapping[str, Tensor], links: _Links) -> Tensor:
+    """Of every word of a language the sum of its partners' rotated vectors in `others`, float32 [n, d]."""
+    partners = torch.zeros_like(rotated[language])
     for other in others:
         if other != language:
-            u, v = pairs[language, other] if (language, other) in pairs else pairs[other, language][::-1]
-            partners.index_add_(0, u, rotated[other][v])
-    return partners.T.double() @ given.double()
+            partners += links[language, other] @ rotated[other]
+    return partners
 
 
 def _rotation(attraction: Tensor, now: Tensor) -> Tensor:
@@ -196,7 +211,8 @@ def _rotation(attraction: Tensor, now: Tensor) -> Tensor:
     return u @ vt
 
 
-def _objective(rotated: Mapping[str, Tensor], pairs: _Pairs) -> float:
-    """Mean squared distance of all pairs."""
-    total = sum(len(u) for u, _ in pairs.values())
-    return sum(float((rotated[a][u] - rotated[b][v]).square().sum(dtype=torch.float64)) for (a, b), (u, v) in pairs.items()) / total
+def _objective(rotated: Mapping[str, Tensor], links: _Links) -> float:
+    """Mean squared distance of all pairs: of unit vectors, 2 less twice the mean of their products."""
+    pairs = sum(link.values().numel() for link in links.values())
+    products = (rotated[one].double() * _partners(one, list(rotated), rotated, links).double() for one in rotated)
+    return 2 - 2 * sum(float(product.sum()) for product in products) / pairs

@@ -1,5 +1,6 @@
 """Score a run on its test splits, beside chance, the untrained networks and other runs."""
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from raysys.runs.scoring import Scoring
 from raysys.runs.words import WORDS, located, make_word_task, training_texts
 from raysys.shards.reader import RawSample
 from raysys.shards.sample import SampleError
+from raysys.storage import join
 from raysys.systems.encoder import Encoder
 from raysys.training.ledger import LEDGER, Ledger
 from raysys.training.run_folder import RunFolder
@@ -74,7 +76,7 @@ def evaluate_run(
     if settings.untrained:
         results[UNTRAINED] = scoring.of(make_encoder(run, tokenizer, None))
     for name in settings.references:
-        results[name] = scoring.of_reference(load_reference(name))
+        results[name] = _reference_scores(run, name, scoring, fingerprints, log)
     for others in beside:
         results |= others
     encoded = scoring.encode(encoder)
@@ -82,6 +84,8 @@ def evaluate_run(
         means = language_means(encoder, {} if training is None else training)
         encoded = {name: centred(split, means) for name, split in encoded.items()}
     results[run.name] = scoring.of_encoded(encoded) | scoring.words(encoder)
+    if error := results[run.name].get(WORDS, {}).get("procrustes", {}).get("error"):
+        log(error)
     scores = {"step": encoder.info.get("step"), "data": fingerprints, "results": results}
     kept = scores if tests is None else _beside_others(run, scores)
     run.folder.write_text(SCORES, json.dumps(kept, indent=2, allow_nan=False) + "\n")
@@ -89,6 +93,18 @@ def evaluate_run(
     if results and splits:
         log("\n" + render(score_table(results)) + "\n")
     return Evaluation(scores, items, encoded)
+
+
+def _reference_scores(run: SavedRun, name: str, scoring: Scoring, fingerprints: Mapping[str, str], log: Log) -> dict[str, Any]:
+    """Scores of a pretrained encoder, kept beside the runs: it is the same for all of them."""
+    data = {split: found for split, found in fingerprints.items() if split != WORDS}
+    told = json.dumps([name, data, list(scoring.held_out), run.settings.data.languages], sort_keys=True)
+    uri = run.folder.beside(join("references", hashlib.blake2b(told.encode(), digest_size=12).hexdigest() + ".json"))
+    storage = run.folder.storage
+    if not storage.exists(uri):
+        log(f"scoring {name}")
+        storage.write(uri, json.dumps(scoring.of_reference(load_reference(name)), allow_nan=False).encode())
+    return json.loads(storage.read(uri))
 
 
 def _beside_others(run: SavedRun, scores: dict[str, Any]) -> dict[str, Any]:

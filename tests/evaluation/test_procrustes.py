@@ -75,7 +75,7 @@ def test_random_rotations_are_recovered_from_given_pairs():
     for i, turn in enumerate(turns):
         assert np.allclose(found.rotations[f"l{i}"], turns[0] @ turn.T, atol=1e-5)
     assert found.objective[0] > 1
-    assert found.objective[-1] < 1e-10
+    assert found.objective[-1] < 1e-6
     placed = found.apply(vectors)
     assert all(np.allclose(placed[a], placed["l0"], atol=1e-4) for a in placed)
 

@@ -168,7 +168,8 @@ def test_scores_stand_beside_those_of_the_untrained(run):
     assert list(scores["results"]) == ["untrained", "tiny"]
     assert scores["step"] == load_run(str(run)).checkpoint("best").step
     for result in scores["results"].values():
-        assert set(result) == {"test-seen", "test-unseen"}
+        assert set(result) == {"test-seen", "test-unseen", "words"}
+        assert result.pop("words")["metrics"]["eval/word_translation_R@10"] > 0
         for split in result.values():
             assert split["items"] == 60
             assert 0 <= split["metrics"]["eval/translation_R@1"] <= 1

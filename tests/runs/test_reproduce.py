@@ -64,6 +64,15 @@ def test_as_many_at_a_time_as_asked(tmp_path):
     assert max(seen) == 2
 
 
+@pytest.fixture
+def heeds_ctrl_c():
+    """Where the tests themselves run in the background, a shell has them ignore it, and what they start too."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heeds_ctrl_c")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_stops_the_processes_and_lets_them_tidy_up(tmp_path, number):
     source = (
@@ -93,6 +102,7 @@ def test_ctrl_c_stops_the_processes_and_lets_them_tidy_up(tmp_path, number):
     assert signal.getsignal(signal.SIGTERM) is before
 
 
+@pytest.mark.usefixtures("heeds_ctrl_c")
 def test_processes_that_do_not_heed_ctrl_c_are_ended(tmp_path, monkeypatch):
     monkeypatch.setattr("raysys.runs.reproduce.PATIENCE", 0.3)
     source = (
