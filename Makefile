@@ -9,6 +9,8 @@ CONFIG := jobs/configs/$(DATA).yaml
 # What is kept in data/ once it was prepared
 real := data/emoji data/tuxpaint
 shapes := data/shapes
+# For jobs/reproduce.py globetrotter --data real
+comparison := data/emoji data/tuxpaint data/dictionaries
 
 .PHONY: install data train test proofs lint clean
 .DELETE_ON_ERROR:

@@ -9,7 +9,7 @@ from raysys.models.images import ImageModelSettings, SimCLRViewsSettings
 from raysys.models.text import TextModelSettings
 from raysys.models.translator import TranslatorSettings
 from raysys.models.word_vectors import MuveSettings
-from raysys.settings import Settings
+from raysys.settings import Settings, from_mapping
 
 SystemName = Literal[
     "globetrotter",
@@ -127,7 +127,11 @@ class ObjectiveSettings(Settings):
 
 
 def objective_of(system: str, objective: ObjectiveSettings) -> ObjectiveSettings:
-    """The objective of one of the systems: the ablations have one weight of 0, and text-only none but that of the cloze loss."""
+    """The objective of one of the systems: the ablations have one weight of 0, and text-only none but that of the cloze loss.
+
+    Raises:
+        UserError: nothing would be left to minimise.
+    """
     weights = objective.weights
     if system == "text-only":
         changed = Weights(transitive=0, image=0, image_caption=0, cloze=weights.cloze or 1.0)
@@ -135,4 +139,4 @@ def objective_of(system: str, objective: ObjectiveSettings) -> ObjectiveSettings
         changed = weights.model_copy(update={system.removeprefix("without-").replace("-", "_"): 0.0})
     else:
         return objective
-    return ObjectiveSettings.model_validate(objective.model_dump() | {"weights": changed.model_dump()})
+    return from_mapping(ObjectiveSettings, objective.model_dump() | {"weights": changed.model_dump()}, f"system {system}")
