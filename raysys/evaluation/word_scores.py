@@ -63,6 +63,7 @@ def word_task(
         UserError: no dictionary between two of the languages where a folder of them is given, or one that cannot be read.
     """
     vocabularies = {language: vocabulary(captions, settings.vocabulary) for language, captions in training.items()}
+    vocabularies = {language: words for language, words in vocabularies.items() if words.words}
     truths = {"word_translation": cooccurring(parallel, vocabularies, least=settings.together)}
     if settings.dictionaries:
         languages = [*vocabularies, *([settings.through] if settings.through and settings.through not in vocabularies else [])]

@@ -84,8 +84,9 @@ def transitive_loss(
         bias: b of the sigmoid loss, a number or a tensor of one element; None: softmax.
         hardness: β by which negatives, pairs with α = 0, weigh the more the more alike they are
             (:func:`raysys.objectives.contrast.log_weights_of_negatives`).
-        neighbours: further j and k, constants, to which images and captions of the batch are compared; min, max and the greatest of
-            the ``rescaled`` similarity are then those of batch and neighbours together.
+        neighbours: further j and k, constants, to which images and captions of the batch are compared, but for those of the same image:
+            most likely it is the same sample, met again. Min, max and the greatest of the ``rescaled`` similarity are then those of
+            batch and neighbours together.
 
     Returns:
         float scalar; by softmax, 0 with zero gradient where every α is 0.
@@ -101,21 +102,32 @@ def transitive_loss(
         image_ids = torch.cat([image_ids, neighbours.image_ids])
     confidence, blocks = _confidence(believed, margin, variant), row_blocks(batch, len(captions), block_pairs)
 
+    def met_again(rows: slice) -> Tensor:
+        """Which neighbours show the image of a row of the batch, bool [rows, n]."""
+        again = same_image_pairs(image_ids, rows)
+        again[:, :batch] = False
+        return again
+
     # Remembers the last block: where there is one alone, its greatest value and the loss need it computed once.
     @functools.lru_cache(maxsize=1)
     @torch.no_grad()
     def chain(start: int, stop: int) -> Tensor:
         rows = slice(start, stop)
-        return _chain(seen[rows] @ seen.T, confidence, rows)
+        return _chain(seen[rows] @ seen.T, confidence, rows).masked_fill_(met_again(rows), 0)
 
     greatest = torch.stack([chain(rows.start, rows.stop).max() for rows in blocks]).max() if variant == "rescaled" and blocks else None
 
     contrast = softmax_contrast if bias is None else sigmoid_contrast
 
     def others(rows: slice, captions: Tensor, temperature: float | Tensor, bias: float | Tensor | None) -> tuple[Tensor, Tensor]:
-        alpha = _above_margin(chain(rows.start, rows.stop), greatest, margin).masked_fill_(same_image_pairs(image_ids, rows), 1)
+        again = met_again(rows)
+        same = same_image_pairs(image_ids, rows) & ~again
+        alpha = _above_margin(chain(rows.start, rows.stop), greatest, margin).masked_fill_(same, 1)
         itself(alpha, rows).fill_(0)
-        return contrast(leave_out_itself(pair_logits(captions[rows], captions, temperature, bias), rows), alpha, hardness)
+        logits = leave_out_itself(pair_logits(captions[rows], captions, temperature, bias), rows)
+        if neighbours is not None:
+            logits = logits.masked_fill(again, torch.finfo(logits.dtype).min)
+        return contrast(logits, alpha, hardness)
 
     return mean_over_blocks(others, blocks, unit_vectors(captions), clamp_temperature(temperature), bias)
 

@@ -49,13 +49,23 @@ def make_job(run: Run, tokenizer: PreTrainedTokenizerFast, log: Log = print) -> 
     def builder_of(samples: Samples, plan: Plan | None = None) -> BatchBuilder:
         features = image_features(run, samples, log) if settings.data.cached_views else None
         spares = plan.spares if plan else None
-        told, seen = settings.system == "supervised", settings.uses_images
-        return BatchBuilder(samples, tokenizer, settings.model.text.form, seed, features, decode, spares, translations=told, pictures=seen)
+        return BatchBuilder(
+            samples,
+            tokenizer,
+            settings.model.text.form,
+            seed,
+            features,
+            decode,
+            spares,
+            translations=settings.system == "supervised",
+            held_out=settings.evaluation.held_out,
+            pictures=settings.uses_images,
+        )
 
     training = builder_of(run.samples, run.plan)
     start = get_start(run, tokenizer, training, log)
     validation = None
-    if run.validation is not None:
+    if run.validation is not None and settings.ties_captions_to_images:
         validation = Validation(builder_of(run.validation), score_validation, SCORE)
     return TrainingJob(
         settings=settings.training,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from raysys.data.samples import Samples
-from raysys.errors import UserError
+from raysys.errors import RunFailed, UserError
 from raysys.evaluation.comparison.data import WORDS, Comparison, Row, WordExample
 from raysys.evaluation.comparison.figures import SENTENCES, THIS
 from raysys.evaluation.comparison.page import write_comparison
@@ -102,25 +102,13 @@ def gather(made: Sequence[Entry], total_steps: int | None, also: Sequence[SavedR
     )
 
 
-def best_entry(data: Comparison, made: Sequence[Entry]) -> Entry | None:
-    """The run whose examples are shown: the best seed of the best system that was given no translations; None without scores."""
+def shown_entry(data: Comparison, made: Sequence[Entry]) -> Entry | None:
+    """The run whose examples are shown: Globetrotter with the first seed that was scored, or else the first run; None without scores.
 
-    def score(entry: Entry) -> float:
-        row = data.row(entry.system)
-        results = row.seeds.get(entry.seed, {}) if row else {}
-        scores = [results[split]["metrics"].get(SENTENCES) for split in data.splits if split in results]
-        known = [value for value in scores if value is not None]
-        return sum(known) / len(known) if known else -1.0
-
-    scored = [entry for entry in made if entry.system != "supervised" and score(entry) >= 0]
-    if not scored:
-        return None
-    means = {
-        system: sum(scores) / len(scores)
-        for system in {entry.system for entry in scored}
-        if (scores := [score(entry) for entry in scored if entry.system == system])
-    }
-    return max(scored, key=lambda entry: (means[entry.system], score(entry)))
+    Not the one that the test splits like best.
+    """
+    scored = [entry for entry in made if (row := data.row(entry.system)) is not None and entry.seed in row.seeds]
+    return next((entry for entry in scored if entry.system == THIS), next(iter(scored), None))
 
 
 def with_examples(data: Comparison, entry: Entry, log: Log = print) -> Comparison:
@@ -179,11 +167,11 @@ def write_page(
     """
     base = made[0].settings
     data = gather(made, total_steps, [load_run(one, base.storage) for one in also], human, title)
-    entry = best_entry(data, made)
+    entry = shown_entry(data, made)
     if entry is not None:
         try:
             data = with_examples(data, entry, log)
-        except UserError as error:  # the data may be elsewhere by now; the numbers do not need it
+        except (UserError, RunFailed) as error:  # the data may be elsewhere by now; the numbers do not need it
             log(f"the page has no examples: {error}")
     data = dataclasses.replace(data, commands=commands)
     storage = Storage(base.storage)

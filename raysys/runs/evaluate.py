@@ -14,7 +14,7 @@ from raysys.data.samples import Samples
 from raysys.errors import UserError
 from raysys.evaluation.centring import centred, language_means
 from raysys.evaluation.lexicon import read_dictionaries
-from raysys.evaluation.references import load_reference
+from raysys.evaluation.references import contents_of_reference, load_reference
 from raysys.evaluation.scores import EncodedItems, Item
 from raysys.evaluation.table import render, score_table
 from raysys.runs.card import SCORES, update_card
@@ -67,6 +67,8 @@ def evaluate_run(
     items = {name: load_items(samples, encoder.preprocess.settings, run.folder, log) for name, samples in splits.items()}
     fingerprints = {name: samples.fingerprint for name, samples in splits.items()}
     training = training_texts(run) if tests is None or settings.centred else None
+    if settings.centred and training is None:
+        raise UserError("evaluation.centred: the means are those of the training captions, and the training data is not at hand")
     task = None
     if tests is None and training is not None and len(training) > 1:
         task, fingerprints[WORDS] = make_word_task(run, training, items, splits, log)
@@ -81,7 +83,7 @@ def evaluate_run(
         results |= others
     encoded = scoring.encode(encoder)
     if settings.centred:
-        means = language_means(encoder, {} if training is None else training)
+        means = language_means(encoder, training or {})
         encoded = {name: centred(split, means) for name, split in encoded.items()}
     results[run.name] = scoring.of_encoded(encoded) | scoring.words(encoder)
     if error := results[run.name].get(WORDS, {}).get("procrustes", {}).get("error"):
@@ -98,7 +100,7 @@ def evaluate_run(
 def _reference_scores(run: SavedRun, name: str, scoring: Scoring, fingerprints: Mapping[str, str], log: Log) -> dict[str, Any]:
     """Scores of a pretrained encoder, kept beside the runs: it is the same for all of them."""
     data = {split: found for split, found in fingerprints.items() if split != WORDS}
-    told = json.dumps([name, data, list(scoring.held_out), run.settings.data.languages], sort_keys=True)
+    told = json.dumps([name, contents_of_reference(name), data, list(scoring.held_out), run.settings.data.languages], sort_keys=True)
     uri = run.folder.beside(join("references", hashlib.blake2b(told.encode(), digest_size=12).hexdigest() + ".json"))
     storage = run.folder.storage
     if not storage.exists(uri):
@@ -122,13 +124,17 @@ def _beside_others(run: SavedRun, scores: dict[str, Any]) -> dict[str, Any]:
 def check_evaluation(run: SavedRun) -> None:
     """Raise UserError for what would stop :func:`evaluate_run` after hours of training: test data or other runs that are not there."""
     fingerprints = {name: load_split(run, folder).fingerprint for name, folder in run.settings.data.tests.items()}
-    for name in run.settings.evaluation.references:
+    settings = run.settings.evaluation
+    there = {language for folder in run.settings.data.tests.values() for language in load_split(run, folder).languages}
+    if unknown := set(settings.held_out) - there:
+        raise UserError(f"evaluation.held_out: no test split has a caption in {', '.join(sorted(unknown))}")
+    for name in settings.references:
         load_reference(name)
     words = located(run)
     if words.dictionaries:
         languages = [*run.settings.data.languages, *filter(None, [words.through])]
         read_dictionaries(words.dictionaries, languages, run.folder.storage)
-    for name in run.settings.evaluation.beside:
+    for name in settings.beside:
         scores_of(run, name, fingerprints)
 
 
@@ -195,6 +201,9 @@ def scores_of(run: SavedRun, name: str, fingerprints: dict[str, str]) -> dict[st
     scores = json.loads(other.read_text(SCORES))
     common = [split for split in fingerprints if split in scores["data"]]
     different = [split for split in common if scores["data"][split] != fingerprints[split]]
+    if WORDS in different:  # of other training data, whose words are others; sentences can be compared
+        different.remove(WORDS)
+        common.remove(WORDS)
     if different:
         raise UserError(f"evaluation.beside: {other.uri} was scored on other data for {', '.join(different)}: run {advice}")
     own = list(scores["results"])[-1]

@@ -14,6 +14,7 @@ from raysys.errors import UserError
 from raysys.models.backbones import check_backbone
 from raysys.runs.settings import GlobetrotterSettings
 from raysys.storage import Storage, StorageSettings, is_remote, join
+from raysys.systems.settings import without_effect
 from raysys.training.checkpoints import Checkpoints, CheckpointState
 from raysys.training.resources import check_cpus
 from raysys.training.run_folder import RunFolder
@@ -124,6 +125,9 @@ def open_run(settings: GlobetrotterSettings, log: Log = print) -> Run:
     if samples.left_out:
         bad = sum(bool(one.key) for one in samples.bad)  # a shard damaged as a whole is no sample
         log(f"left out: {bad} bad samples, {samples.left_out - bad} without a caption in the languages in use")
+    if held_out := set(settings.evaluation.held_out) & set(samples.languages):
+        kept = [language for language in samples.languages if language not in held_out]
+        samples = Samples(samples.manifests, kept, storage, data.layout, data.policy)
     settings = with_data(settings, languages=samples.languages)
     if settings.uses_images:
         check_backbone(settings.model.image.backbone, settings.model.image.pretrained)
@@ -185,6 +189,8 @@ def describe(run: Run) -> list[str]:
         *([describe_passes(plan, run.samples.languages)] if isinstance(plan, GroupedPlan) else []),
         f"workers {training.workers}, ZeRO {training.zero_stage}, {training.precision}; " + negatives(plan, training),
     ]
+    if idle := without_effect(run.settings.system, run.settings.objective):
+        lines.append(f"without effect on the system {run.settings.system}: {', '.join(idle)}")
     cpus = training.max_workers * training.cpus_per_worker
     if not os.environ.get("RAY_ADDRESS") and cpus > (os.cpu_count() or 1):
         lines.append(f"these workers share the {os.cpu_count()} CPUs of this machine, and are slower than on {cpus}")

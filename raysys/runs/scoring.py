@@ -43,7 +43,13 @@ class Scoring:
     def encode(self, encoder: Encoder) -> dict[str, EncodedItems]:
         """Every split as vectors; of a system that was trained on text alone, without those of images."""
         scored = RememberingEncoder(encoder, self.remembered)
-        return {name: encode_items(scored, split) for name, split in self.items.items()}
+        if not encoder.reads_languages:
+            return {name: encode_items(scored, split) for name, split in self.items.items()}
+        known = encoder.info["languages"]  # it can say nothing in others
+        return {
+            name: encode_items(scored, split, [language for language in known if any(language in item.captions for item in split)])
+            for name, split in self.items.items()
+        }
 
     def of_encoded(self, encoded: Mapping[str, EncodedItems]) -> dict[str, Any]:
         """Split → result."""

@@ -7,6 +7,7 @@ import pydantic
 from raysys.data.samples import DataSettings
 from raysys.evaluation.word_scores import WordTranslationSettings
 from raysys.settings import Settings, from_mapping
+from raysys.shards.languages import normalise_language
 from raysys.storage import StorageSettings
 from raysys.systems.settings import ModelSettings, ObjectiveSettings, SystemName, objective_of
 from raysys.training.settings import RaySettings, RunSettings, TrainingSettings
@@ -22,11 +23,16 @@ class EvaluationSettings(Settings):
     references: tuple[str, ...] = ()
     """Pretrained encoders to score beside: package:multilingual-e5-small, or models of sentence-transformers by folder or hub id."""
     held_out: tuple[str, ...] = ()
-    """Languages that training knows nothing of, and the test splits have: scored apart, as transfer."""
+    """Languages to leave out of training, that the test splits have: scored apart, as transfer."""
     centred: bool = False
     """Take from every sentence vector the mean of its language's training captions before comparing it."""
     words: WordTranslationSettings = WordTranslationSettings()
     """How the translation of words is scored."""
+
+    @pydantic.field_validator("held_out")
+    @classmethod
+    def _one_spelling(cls, languages: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(normalise_language(language) for language in languages))
 
 
 class GlobetrotterSettings(Settings):
@@ -55,7 +61,13 @@ class GlobetrotterSettings(Settings):
     def uses_images(self) -> bool:
         """Whether the system is trained on images, and not on captions alone."""
         weights = self.objective.weights
-        return self.system != "lample-conneau" and bool(weights.transitive or weights.image or weights.image_caption)
+        by_weights = bool(weights.transitive or weights.image or weights.image_caption)
+        return self.system == "muve" or (self.system != "lample-conneau" and by_weights)
+
+    @property
+    def ties_captions_to_images(self) -> bool:
+        """Whether captions are trained to find their images, by which checkpoints are chosen on the validation data."""
+        return self.system == "muve" or (self.uses_images and bool(self.objective.weights.image_caption))
 
     def resolved(self) -> "GlobetrotterSettings":
         """With what `system` says put into the other settings: the weights of an ablation, no image vectors where no image is seen.
@@ -83,10 +95,16 @@ class GlobetrotterSettings(Settings):
         if objective.queue.size and objective.queue.keys == "momentum" and self.training.ema_decay is None:
             raise ValueError("objective.queue.keys: momentum takes the moving average of the weights; set training.ema_decay, such as 0.99")
         weights = self.objective.weights
-        if self.data.cached_views and not (weights.transitive or weights.image or weights.image_caption):
+        if self.data.cached_views and not (self.system == "muve" or weights.transitive or weights.image or weights.image_caption):
             raise ValueError("data.cached_views: no loss with a weight uses images; set data.cached_views to 0")
         if self.model.text.trigram_buckets and self.system in ("muve", "lample-conneau"):
             raise ValueError(f"model.text.trigram_buckets: the system {self.system} reads word pieces alone; set it to 0")
+        if self.system == "supervised" and not weights.transitive:
+            raise ValueError("objective.weights.transitive: the system supervised learns translations by this loss; give it a weight")
+        if "words" in self.data.tests:
+            raise ValueError("data.tests: the translation of words is called words already; give this test split another name")
+        if both := set(self.data.languages) & set(self.evaluation.held_out):
+            raise ValueError(f"evaluation.held_out: {', '.join(sorted(both))} cannot be held out and be in data.languages")
         if weights.cloze and self.model.text.trigram_buckets:
             raise ValueError(
                 "model.text.trigram_buckets: trigrams spell out the words that the cloze loss hides; set objective.weights.cloze to 0"

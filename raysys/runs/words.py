@@ -1,6 +1,7 @@
 """Which words a run is asked to translate, and what its encoders make of them."""
 
 import hashlib
+import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
@@ -55,9 +56,13 @@ def make_word_task(
     for name, truth in task.truths.items():
         asked = sum(len(right) for right in truth.right.values())
         log(f"{name.replace('_', ' ')}: {asked} words to translate in {sum(map(bool, truth.right.values()))} directions")
-    digest = hashlib.blake2b(settings.model_dump_json().encode(), digest_size=16)
+    asked_how = settings.model_copy(update={"dictionaries": ""})  # wherever they lie: what they say counts
+    digest = hashlib.blake2b(asked_how.model_dump_json().encode(), digest_size=16)
     for words in task.vocabularies.values():
         digest.update("\n".join(words.words).encode())
+    for name, truth in task.truths.items():
+        answers = {"-".join(pair): {word: sorted(found) for word, found in right.items()} for pair, right in truth.right.items()}
+        digest.update(json.dumps([name, answers], sort_keys=True).encode())
     for samples in splits.values():
         digest.update(samples.fingerprint.encode())
     return task, digest.hexdigest()

@@ -140,3 +140,17 @@ def objective_of(system: str, objective: ObjectiveSettings) -> ObjectiveSettings
     else:
         return objective
     return from_mapping(ObjectiveSettings, objective.model_dump() | {"weights": changed.model_dump()}, f"system {system}")
+
+
+_READ = {"muve": {"temperature"}, "lample-conneau": set(), "supervised": {"weights", "temperature"}, "text-only": {"weights"}}
+"""Which settings of the objective a system reads, where it does not read all."""
+
+
+def without_effect(system: str, objective: ObjectiveSettings) -> list[str]:
+    """Settings of the objective that were changed and that the system does not read."""
+    plain, read = ObjectiveSettings(), _READ.get(system, set(ObjectiveSettings.model_fields))
+    return [
+        f"objective.{name}"
+        for name in ObjectiveSettings.model_fields
+        if name not in read and getattr(objective, name) != getattr(plain, name)
+    ]

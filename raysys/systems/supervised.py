@@ -6,6 +6,7 @@ from torch import Tensor
 from raysys.data.batches import Batch
 from raysys.objectives.translation import translation_loss
 from raysys.systems.globetrotter import Globetrotter
+from raysys.systems.settings import ModelSettings, ObjectiveSettings
 
 
 class Supervised(Globetrotter):
@@ -14,7 +15,9 @@ class Supervised(Globetrotter):
     Each caption of the batch meets a translation of its own, where it has one, and whatever else in the batch says the same.
     """
 
-    neighbour_keys = None  # which of the samples of earlier steps are translations, their vectors do not tell
+    def __init__(self, model: ModelSettings, objective: ObjectiveSettings):
+        # Options of the transitive loss are not those of this one.
+        super().__init__(model, ObjectiveSettings(weights=objective.weights, temperature=objective.temperature))
 
     def _text_vectors(self, batch: Batch) -> dict[str, Tensor]:
         if batch.translation_ids is None or batch.translation_mask is None or batch.translated is None or batch.concepts is None:

@@ -14,6 +14,7 @@ from raysys.storage import Storage, StorageError, is_remote, join
 AnySettings = TypeVar("AnySettings", bound=Settings)
 
 _NEVER_CHANGES = (
+    "system",
     "data",
     "model",
     "objective",

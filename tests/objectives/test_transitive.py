@@ -1,3 +1,4 @@
+import functools
 import math
 
 import numpy as np
@@ -242,6 +243,7 @@ def test_gradients_of_the_sigmoid_loss(pairs):
 def table_with_neighbours(seed, rows, queued):
     """A batch and further samples, as one table would have them all, and the latter as neighbours."""
     captions, seen, ids = vectors(seed, rows + queued), pictures(seed, rows + queued), image_ids(seed, rows + queued)
+    ids[rows:] = np.where(ids[rows:] == 0, 0, ids[rows:] + 100)  # other images than those of the batch
     image_caption = np.array([cosine(a, b) for a, b in zip(*seen, strict=True)])
     neighbours = Neighbours(*tensors(captions[rows:], seen[0][rows:] * 3, image_caption[rows:], ids[rows:]))
     return captions, seen, ids, neighbours
@@ -306,19 +308,29 @@ def test_gradients_with_neighbours_and_hard_negatives(hardness):
     torch.testing.assert_close(temperature.grad, warm.grad)
 
 
-def test_the_same_image_among_the_neighbours_is_a_match_and_captions_of_prefixes_meet_prefixes():
+@pytest.mark.parametrize("bias", [None, 0.0])
+def test_a_sample_that_is_met_again_counts_neither_as_match_nor_as_another(bias):
+    """The queue holds two captions of the first picture: one of picture 7 itself, one of another that looks the same."""
     captions, images = torch.eye(4)[:2], torch.eye(4)[:2]
-    queue = Neighbours(torch.eye(4)[2:], torch.eye(4)[2:], torch.ones(2), torch.tensor([7, 9]))
+    queue = Neighbours(torch.eye(4)[2:], torch.eye(4)[[0, 0]], torch.ones(2), torch.tensor([7, 9]))
 
     def pull(ids):
         _, (gradient,) = loss_and_gradients(
-            transitive_loss, captions, images=images, image_captions=images, temperature=0.1, image_ids=torch.tensor(ids), neighbours=queue
+            functools.partial(transitive_loss, images=images, image_captions=images, temperature=0.1, bias=bias, neighbours=queue),
+            captions,
+            image_ids=torch.tensor(ids),
         )
         return gradient[0, 2].item(), gradient[0, 3].item()
 
-    towards_same, towards_other = pull([7, 8])
-    assert towards_same < 0 < towards_other
-    assert pull([0, 0]) == (0, 0)
+    towards_itself, towards_the_like = pull([7, 8])
+    assert towards_itself == 0
+    assert towards_the_like < 0
+    assert max(pull([0, 0])) < 0, "where pictures are not known by number, both are like it"
+
+
+def test_captions_of_prefixes_meet_prefixes():
+    captions, images = torch.eye(4)[:2], torch.eye(4)[:2]
+    queue = Neighbours(torch.eye(4)[2:], torch.eye(4)[2:], torch.ones(2), torch.tensor([5, 9]))
     whole = transitive_loss(captions[:, :3], images, images, 0.1, torch.tensor([7, 8]), neighbours=queue)
     cut = transitive_loss(
         captions[:, :3], images, images, 0.1, torch.tensor([7, 8]), neighbours=queue._replace(captions=queue.captions[:, :3])

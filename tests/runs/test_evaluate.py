@@ -1,6 +1,7 @@
 """Scoring a run with all that can be asked for: words, languages held out, centring, and pretrained encoders beside."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from raysys.errors import UserError
 from raysys.evaluation.centring import centred, language_means
 from raysys.evaluation.scores import encode_items, score
 from raysys.runs.evaluate import check_evaluation, evaluate_run, load_items, load_split
-from raysys.runs.run import SavedRun, open_folder
+from raysys.runs.run import SavedRun, describe, open_folder, open_run
 from raysys.runs.settings import GlobetrotterSettings
 from raysys.runs.words import training_texts
 from raysys.shards.sample import Sample
@@ -155,3 +156,65 @@ def test_without_the_training_data_no_words_are_asked(run, encoder, folder):
     found = results_of(SavedRun(moved, given.folder), encoder)["tiny"]
     assert found.keys() == {"test", "texts"}
     assert np.isfinite(list(found["test"]["metrics"].values())).all()
+
+
+def settings_of(folder: Path, tmp_path: Path, **more) -> GlobetrotterSettings:
+    data = {"folder": str(folder), "train": ["train"], "tests": {"test": "test"}} | more.pop("data", {})
+    run = {"name": "tiny", "storage": str(tmp_path)}
+    training = {"global_batch": 8, "workers": 1}
+    return GlobetrotterSettings.model_validate({"run": run, "data": data, "training": training, "ray": {"cpus": 4}, **more})
+
+
+def test_languages_held_out_are_not_trained_on(folder, tmp_path):
+    found = open_run(settings_of(folder, tmp_path, evaluation={"held_out": ["RU", "fr"]}), lambda line: None)
+    assert found.samples.languages == found.settings.data.languages == ("de", "en")
+    assert len(found.samples) == 24
+    check_evaluation(found)
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"data": {"languages": ["de", "ru"]}, "evaluation": {"held_out": ["ru"]}}, "ru cannot be held out and be in data.languages"),
+        ({"data": {"tests": {"words": "test"}}}, "give this test split another name"),
+        ({"system": "supervised", "objective": {"weights": {"transitive": 0}}}, "learns translations by this loss"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused(folder, tmp_path, given, reason):
+    with pytest.raises(ValueError, match=reason):
+        settings_of(folder, tmp_path, **given)
+
+
+def test_a_held_out_language_without_tests_is_said_before_training(folder, tmp_path):
+    found = open_run(settings_of(folder, tmp_path, evaluation={"held_out": ["cs"]}), lambda line: None)
+    with pytest.raises(UserError, match="no test split has a caption in cs"):
+        check_evaluation(found)
+
+
+@pytest.mark.parametrize(("system", "idle"), [("muve", "objective.margin, objective.hardness"), ("globetrotter", None)])
+def test_settings_that_a_system_does_not_read_are_named(folder, tmp_path, system, idle):
+    objective = {"margin": 0.2, "hardness": 0.1, "temperature": {"image_caption": 0.2}}
+    lines = describe(open_run(settings_of(folder, tmp_path, system=system, objective=objective), lambda line: None))
+    assert [line for line in lines if "without effect" in line] == ([f"without effect on the system {system}: {idle}"] if idle else [])
+
+
+def test_a_run_of_one_system_is_not_resumed_as_another(folder, tmp_path):
+    found = open_run(settings_of(folder, tmp_path), lambda line: None)
+    found.folder.save_settings(found.settings)
+    with pytest.raises(UserError, match="system = 'globetrotter', now asked for 'muve'"):
+        found.folder.check_resumable(settings_of(folder, tmp_path, system="muve"))
+
+
+def test_words_elsewhere_are_the_same_words_and_other_words_are_not_compared(run, encoder, folder, tmp_path):
+
+    shutil.copytree(folder / "dictionaries", tmp_path / "dictionaries")
+    prints = []
+    for name, place in (("one", "dictionaries"), ("two", str(tmp_path / "dictionaries"))):
+        given = run(name, words={"dictionaries": place})
+        results_of(given, encoder)
+        prints.append(json.loads(given.folder.read_text("scores.json"))["data"]["words"])
+    assert prints[0] == prints[1]
+    (tmp_path / "dictionaries/en-de.tsv").write_text("dog\thund\n")
+    beside = results_of(run("three", words={"dictionaries": str(tmp_path / "dictionaries")}, beside=["one"]), encoder)
+    assert beside["one"].keys() == {"test", "texts"}
+    assert beside["three"].keys() == {"test", "texts", "words"}
