@@ -3,6 +3,7 @@
 import time
 
 import numpy as np
+import pytest
 
 from raysys.benchmarks.memory import PeakMemory, Use, enlarge, memory_table, memory_use
 from raysys.benchmarks.ours import small_tokenizer
@@ -27,6 +28,7 @@ def test_peaks_are_seen_and_begin_anew(ray_session):
     assert 70 * MB < more_resident - resident < 200 * MB
 
 
+@pytest.mark.slow
 def test_use_of_data_sets_of_growing_size(ray_session, tmp_path):
     folder = write_photos(str(tmp_path / "photos"), 40, shards=2)
     sizes = [(times, enlarge(folder, tmp_path / f"{times}x", times)) for times in (1, 3)]

@@ -285,6 +285,7 @@ def joined(gradients: dict[str, Tensor]) -> Tensor:
     return torch.cat([gradients[name].flatten() for name in sorted(gradients)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_a_step_on_two_ranks_is_that_of_one_process(on_two_ranks, case):
     expected = in_one_process(*CASES[case])

@@ -132,7 +132,7 @@ def plain(backbone: str, keys: str) -> dict[str, Any]:
     return {"terms": terms, "queue": queue}
 
 
-@pytest.mark.parametrize("workers", [1, 2, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("workers", [1, *(pytest.param(workers, marks=pytest.mark.slow) for workers in (2, 4))])
 def test_queue_and_losses_are_those_of_one_plain_process(tmp_path, workers):
     backbone = tiny_backbone(tmp_path / "backbone")
     found = run_ranks(work, workers, backbone, str(tmp_path))
