@@ -1,4 +1,4 @@
-"""All captions of a data set, without its pictures."""
+"""All captions of a data set."""
 
 from collections.abc import Iterator
 

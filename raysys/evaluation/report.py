@@ -32,13 +32,18 @@ def write_report(data: ReportData) -> str:
         el("main", [el("section", el("h2", heading), content, id=anchor) for anchor, _, heading, content in parts]),
         el("footer", "Written by raysys. This page holds all of its pictures and loads nothing."),
     )
+    return document(data.title, body, CSS)
+
+
+def document(title: str, body: Markup, css: str) -> str:
+    """A whole HTML page that loads nothing."""
     head = el(
         "head",
         el("meta", charset="utf-8"),
         el("meta", name="viewport", content="width=device-width, initial-scale=1"),
         el("meta", http_equiv="Content-Security-Policy", content=POLICY),
-        el("title", data.title),
-        el("style", Markup(CSS)),
+        el("title", title),
+        el("style", Markup(css)),
     )
     return f"<!doctype html>\n{el('html', head, body, lang='en')}\n"
 

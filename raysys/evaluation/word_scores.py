@@ -16,6 +16,9 @@ from raysys.evaluation.word_translation import K, crowding, word_translation
 from raysys.settings import Settings
 from raysys.storage import Storage
 
+WORDS = "words"
+"""What the translation of words is called among the test splits."""
+
 
 class WordTranslationSettings(Settings):
     """How words are scored."""

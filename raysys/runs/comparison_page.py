@@ -8,7 +8,7 @@ from typing import Any
 
 from raysys.data.samples import Samples
 from raysys.errors import RunFailed, UserError
-from raysys.evaluation.comparison.data import WORDS, Comparison, Row, WordExample
+from raysys.evaluation.comparison.data import Comparison, Row, WordExample
 from raysys.evaluation.comparison.figures import SENTENCES, THIS
 from raysys.evaluation.comparison.page import write_comparison
 from raysys.evaluation.comparison.paper import SYSTEMS
@@ -17,6 +17,7 @@ from raysys.evaluation.comparison.words import word_examples
 from raysys.evaluation.examples import failures, translation_examples
 from raysys.evaluation.procrustes import TooFewPairs, align
 from raysys.evaluation.scores import Item
+from raysys.evaluation.word_scores import WORDS
 from raysys.runs.comparison import Entry, differences, finished_scores, progress
 from raysys.runs.evaluate import load_items, load_split
 from raysys.runs.export import trained_encoder

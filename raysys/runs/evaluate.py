@@ -17,11 +17,12 @@ from raysys.evaluation.lexicon import read_dictionaries
 from raysys.evaluation.references import contents_of_reference, load_reference
 from raysys.evaluation.scores import EncodedItems, Item
 from raysys.evaluation.table import render, score_table
+from raysys.evaluation.word_scores import WORDS
 from raysys.runs.card import SCORES, update_card
 from raysys.runs.export import make_encoder
 from raysys.runs.run import Log, SavedRun, open_folder
 from raysys.runs.scoring import Scoring
-from raysys.runs.words import WORDS, located, make_word_task, training_texts
+from raysys.runs.words import located, make_word_task, training_texts
 from raysys.shards.reader import RawSample
 from raysys.shards.sample import SampleError
 from raysys.storage import join
@@ -123,9 +124,10 @@ def _beside_others(run: SavedRun, scores: dict[str, Any]) -> dict[str, Any]:
 
 def check_evaluation(run: SavedRun) -> None:
     """Raise UserError for what would stop :func:`evaluate_run` after hours of training: test data or other runs that are not there."""
-    fingerprints = {name: load_split(run, folder).fingerprint for name, folder in run.settings.data.tests.items()}
+    splits = {name: load_split(run, folder) for name, folder in run.settings.data.tests.items()}
+    fingerprints = {name: split.fingerprint for name, split in splits.items()}
     settings = run.settings.evaluation
-    there = {language for folder in run.settings.data.tests.values() for language in load_split(run, folder).languages}
+    there = {language for split in splits.values() for language in split.languages}
     if unknown := set(settings.held_out) - there:
         raise UserError(f"evaluation.held_out: no test split has a caption in {', '.join(sorted(unknown))}")
     for name in settings.references:

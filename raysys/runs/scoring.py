@@ -9,8 +9,8 @@ import numpy as np
 
 from raysys.evaluation.references import Reference
 from raysys.evaluation.scores import EncodedItems, Item, encode_items, score
-from raysys.evaluation.word_scores import WordTask, WordTranslationSettings, score_words
-from raysys.runs.words import WORDS, vectors_of_words
+from raysys.evaluation.word_scores import WORDS, WordTask, WordTranslationSettings, score_words
+from raysys.runs.words import vectors_of_words
 from raysys.systems.encoder import Encoder
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pydantic
 
 from raysys.data.samples import DataSettings
-from raysys.evaluation.word_scores import WordTranslationSettings
+from raysys.evaluation.word_scores import WORDS, WordTranslationSettings
 from raysys.settings import Settings, from_mapping
 from raysys.shards.languages import normalise_language
 from raysys.storage import StorageSettings
@@ -101,7 +101,7 @@ class GlobetrotterSettings(Settings):
             raise ValueError(f"model.text.trigram_buckets: the system {self.system} reads word pieces alone; set it to 0")
         if self.system == "supervised" and not weights.transitive:
             raise ValueError("objective.weights.transitive: the system supervised learns translations by this loss; give it a weight")
-        if "words" in self.data.tests:
+        if WORDS in self.data.tests:
             raise ValueError("data.tests: the translation of words is called words already; give this test split another name")
         if both := set(self.data.languages) & set(self.evaluation.held_out):
             raise ValueError(f"evaluation.held_out: {', '.join(sorted(both))} cannot be held out and be in data.languages")

@@ -16,8 +16,6 @@ from raysys.shards.manifest import NAME
 from raysys.storage import join
 from raysys.systems.encoder import Encoder
 
-WORDS = "words"
-"""What the translation of words is called among the test splits."""
 _MOST = 100_000  # training samples whose captions are read, evenly spaced
 
 

@@ -8,12 +8,10 @@ import numpy as np
 
 from raysys.evaluation.comparison.statistics import Summary, summarise
 from raysys.evaluation.examples import TranslationExample
+from raysys.evaluation.word_scores import WORDS
 
 Results = Mapping[str, Mapping[str, Any]]
 """Test split → what `scores.score` returns: items, languages, metrics, chance, matrices."""
-
-WORDS = "words"
-"""The split that holds the scores of word translation."""
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 
 from raysys.evaluation.comparison import paper
 from raysys.evaluation.comparison.bars import Bars, bar_table, seed_table
-from raysys.evaluation.comparison.data import WORDS, Comparison, Row
+from raysys.evaluation.comparison.data import Comparison, Row
 from raysys.evaluation.comparison.paper import CHANCE, Published
 from raysys.evaluation.figures import heat_map
 from raysys.evaluation.markup import Markup, el
 from raysys.evaluation.table import split_name
+from raysys.evaluation.word_scores import WORDS
 from raysys.evaluation.wording import headline, remark
 
 SENTENCES = "eval/sentence_translation"

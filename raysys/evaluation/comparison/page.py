@@ -6,7 +6,7 @@ from raysys.evaluation.comparison import figures, style, tables
 from raysys.evaluation.comparison.bars import PAPER
 from raysys.evaluation.comparison.data import Comparison
 from raysys.evaluation.markup import Markup, el
-from raysys.evaluation.report import POLICY
+from raysys.evaluation.report import document
 from raysys.evaluation.style import CSS
 from raysys.evaluation.wording import headline, named
 
@@ -55,15 +55,7 @@ def write_comparison(data: Comparison) -> str:
         ),
         el("footer", "Written by raysys. This page holds all of its pictures and loads nothing."),
     )
-    head = el(
-        "head",
-        el("meta", charset="utf-8"),
-        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        el("meta", http_equiv="Content-Security-Policy", content=POLICY),
-        el("title", data.title),
-        el("style", Markup(CSS + style.CSS)),
-    )
-    return f"<!doctype html>\n{el('html', head, body, lang='en')}\n"
+    return document(data.title, body, CSS + style.CSS)
 
 
 def _theirs() -> Markup:

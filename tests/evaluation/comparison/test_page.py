@@ -7,11 +7,12 @@ import pytest
 
 from raysys.evaluation.comparison import paper
 from raysys.evaluation.comparison.bars import Bars, bar_table
-from raysys.evaluation.comparison.data import WORDS, Comparison, FoundWord, Row, WordExample
+from raysys.evaluation.comparison.data import Comparison, FoundWord, Row, WordExample
 from raysys.evaluation.comparison.page import write_comparison
 from raysys.evaluation.comparison.record import record
 from raysys.evaluation.comparison.statistics import Summary
 from raysys.evaluation.examples import Retrieved, TranslationExample
+from raysys.evaluation.word_scores import WORDS
 from tests.evaluation.comparison.rows import result, row
 from tests.evaluation.test_report import EVIL, Page, png
 
