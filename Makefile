@@ -11,6 +11,11 @@ real := data/emoji data/tuxpaint
 shapes := data/shapes
 # For jobs/reproduce.py globetrotter --data real
 comparison := data/emoji data/tuxpaint data/dictionaries
+# For jobs/reproduce.py grounded --data real, in English and in German
+grounded := $(addprefix data/en/,emoji tuxpaint novels senteval concreteness)
+grounded-de := $(addprefix data/de/,emoji tuxpaint novels senteval)
+# For jobs/reproduce.py grounded --data shapes
+grounded-shapes := $(addprefix data/en/,shapes novels senteval concreteness)
 
 .PHONY: install data train test proofs lint clean
 .DELETE_ON_ERROR:
@@ -27,6 +32,15 @@ data: $($(DATA):=/.prepared)
 
 data/%/.prepared: | .venv/installed
 	$(BIN)/python jobs/prepare.py $* --out data/$*
+	touch $@
+
+# Data sets in one language alone
+data/en/%/.prepared: | .venv/installed
+	$(BIN)/python jobs/prepare.py $* --out data/en/$* --languages en
+	touch $@
+
+data/de/%/.prepared: | .venv/installed
+	$(BIN)/python jobs/prepare.py $* --out data/de/$* --languages de
 	touch $@
 
 # The same run without L_t comes first: the report of the main run shows it beside.

@@ -9,6 +9,7 @@ python jobs/benchmark.py gpu               # training on a GPU: samples per seco
 python jobs/benchmark.py scaling           # bytes sent and memory taken by 1, 2 and 4 workers, beside the formulas of docs/scaling.md
 python jobs/benchmark.py accumulation      # memory by global batch, in micro-batches of one size and undivided
 python jobs/benchmark.py translation       # scoring sentence translation between many languages: seconds and peak memory
+python jobs/benchmark.py skip-thought      # training SkipThought, beside plain PyTorch with nn.GRU and length bucketing
 """
 
 import contextlib
@@ -244,9 +245,45 @@ def translation(captions: tuple[int, ...] = (200, 5000), languages: int = 52, di
     print(translation_table([measure_translation(count, languages, dimensions, threads) for count in captions]))
 
 
+def skip_thought(
+    text: str | None = None,
+    size: int = 512,
+    word_size: int = 300,
+    vocabulary: int = 20_000,
+    max_words: int = 30,
+    batch_size: int = 64,
+    steps: int = 12,
+    threads: int = 1,
+) -> None:
+    """Sentences per second in training, from equal weights on equal batches with the same optimizer, beside plain PyTorch.
+
+    Args:
+        text: Text file with a sentence a line, in order; if not given, sentences with lengths and word frequencies as in novels are made.
+        size: Of a sentence's vector and of the decoders' states.
+        word_size: Of the word vectors.
+        vocabulary: Words, special tokens included.
+        max_words: Of a sentence.
+        batch_size: Sentences of a step.
+        steps: Each contender makes; they take turns.
+        threads: Of torch, in this one process.
+    """
+    import torch
+
+    from raysys.benchmarks.skip_thought import made_up_sentences, race, sentences_of, skip_thought_table
+    from raysys.models.skip_thought import SkipThoughtSettings
+
+    torch.set_num_threads(threads)
+    settings = SkipThoughtSettings(size=size, word_size=word_size, vocabulary_size=vocabulary, max_words=max_words)
+    sentences = sentences_of(text, vocabulary, max_words) if text else made_up_sentences(20_000, vocabulary, max_words)
+    print(skip_thought_table(race(settings, sentences, batch_size, steps), batch_size))
+
+
 def main() -> None:
     tyro.extras.subcommand_cli_from_dict(
-        {one.__name__: one for one in (ingest, index, memory, step, checkpoints, gpu, scaling, accumulation, translation)},
+        {
+            one.__name__.replace("_", "-"): one
+            for one in (ingest, index, memory, step, checkpoints, gpu, scaling, accumulation, translation, skip_thought)
+        },
         prog="benchmark.py",
         description="Measure this project beside what one would use instead.",
         args=sys.argv[1:],

@@ -47,8 +47,8 @@ def choose_splits(wanted: Sequence[str], known: Mapping[str, str]) -> dict[str, 
 def main() -> None:
     settings = from_command_line(EvaluateSettings, sys.argv[1:], "evaluate.py", "Score a run on its test splits.")
 
-    from raysys.runs.evaluate import evaluate_run
     from raysys.runs.export import trained_encoder
+    from raysys.runs.kinds import kind_of
     from raysys.runs.run import load_run, with_data
 
     run = load_run(settings.run, settings.storage)
@@ -61,7 +61,7 @@ def main() -> None:
     if not is_remote(data.folder) and not os.path.isdir(data.folder):
         raise UserError(f"the folder {data.folder} of the run's data is not here: say with --data where the splits lie")
     encoder = trained_encoder(run)
-    evaluate_run(run, encoder.tokenizer, encoder, tests=tests)
+    kind_of(run.settings).evaluate(run, encoder.tokenizer, encoder, tests=tests)
     print(f"scores: {run.folder.path('scores.json')}")
 
 

@@ -15,8 +15,9 @@ def main() -> None:
     # Here, so that Ctrl-C is answered as everywhere while they are imported.
     import psutil
 
+    from raysys.runs.describe import describe
     from raysys.runs.evaluate import check_evaluation
-    from raysys.runs.run import check_paths, describe, open_run
+    from raysys.runs.run import check_paths, open_run
     from raysys.runs.settings import GlobetrotterSettings
     from raysys.settings import dumps, from_command_line
 

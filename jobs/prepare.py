@@ -15,7 +15,7 @@ import types
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import pydantic
 import tyro
@@ -49,6 +49,8 @@ class PrepareSettings(Settings):
     """Languages, as BCP-47 tags; the recipe's default languages if empty."""
     caption_columns: tuple[str, ...] = ()
     """Columns that captions are taken from, in order of preference, for data sets with several (wit); the recipe's choice if empty."""
+    prose: bool = False
+    """Whether text files hold running text, which is divided into sentences, not a sentence a line (ordered_text)."""
     samples: Annotated[int, pydantic.Field(ge=1)] | None = None
     """Number of samples to make, for data sets that are made up (shapes)."""
     cache: Path | None = None
@@ -94,6 +96,12 @@ def choose_languages(wanted: Sequence[str], recipe: types.ModuleType, name: str)
     return tuple(chosen) or tuple(recipe.LANGUAGES)
 
 
+def check_prose(settings: PrepareSettings, recipe: types.ModuleType) -> None:
+    """Raise UserError for `prose` where the recipe divides no text into sentences."""
+    if settings.prose and not getattr(recipe, "TAKES_PROSE", False):
+        raise UserError(f"--prose: the data set {settings.dataset!r} is not made from running text")
+
+
 def check_columns(settings: PrepareSettings, recipe: types.ModuleType) -> None:
     """Raise UserError for a column of captions that the data set does not have."""
     known = getattr(recipe, "CAPTION_COLUMNS", ())
@@ -113,6 +121,7 @@ def prepare(settings: PrepareSettings) -> dict[str, Manifest]:
     recipe = load_recipe(settings.dataset)
     languages = choose_languages(settings.languages, recipe, settings.dataset)
     check_columns(settings, recipe)
+    check_prose(settings, recipe)
     storage = Storage(settings.storage)
     if hasattr(recipe, "files"):
         _write_plain(settings, recipe, languages, storage)
@@ -146,7 +155,7 @@ def _write_plain(settings: PrepareSettings, recipe: types.ModuleType, languages:
     _refuse_source(settings)
     if settings.samples is not None:
         raise UserError(f"--samples: the size of the data set {settings.dataset!r} is fixed by its source")
-    for name, content in recipe.files(_cache(settings), languages=languages):
+    for name, content in recipe.files(_cache(settings), languages=languages, seed=settings.seed):
         path = join(settings.out, name)
         storage.write(path, content)
         print(f"{path}: {len(content.splitlines())} lines", flush=True)
@@ -169,7 +178,8 @@ def _write_files(settings: PrepareSettings, recipe: types.ModuleType, languages:
         )
     if settings.samples is not None:
         raise UserError(f"--samples: the size of the data set {settings.dataset!r} is that of its files")
-    more = {"caption_columns": settings.caption_columns} if settings.caption_columns else {}
+    more: dict[str, Any] = {"caption_columns": settings.caption_columns} if settings.caption_columns else {}
+    more |= {"prose": True} if settings.prose else {}
     source = settings.source if "://" in settings.source else os.path.abspath(os.path.expanduser(settings.source))
     if storage.endpoint:
         os.environ["AWS_ENDPOINT_URL_S3"] = storage.endpoint  # recipes open their source by themselves, in Ray's workers too

@@ -3,25 +3,35 @@
     python jobs/reproduce.py globetrotter --data shapes
     python jobs/reproduce.py globetrotter --data real --seeds 0 1 2 --training.epochs 40
     python jobs/reproduce.py globetrotter --data real --page-only --also runs/best-seed-0 runs/best-seed-1
+    python jobs/reproduce.py grounded --data real
+    python jobs/reproduce.py grounded --data shapes --systems t cm cp-id cp-g --seeds 0 --training.steps 100
 
 Every system is trained with every seed, each in a process of its own that writes its log beside the run, on the cluster at RAY_ADDRESS or
-one local Ray. Finished runs are not trained again, and the same command goes on after an interruption. Settings with a dot are those of
-jobs/globetrotter.py and hold for all runs. `--dry-run` says what would be trained, and stops; `--page-only` trains nothing.
+one local Ray. Runs that others stand on come first. Finished runs are not trained again, and the same command goes on after an
+interruption. Settings with a dot are those of jobs/globetrotter.py or jobs/grounded.py and hold for all runs. `--dry-run` says what would
+be trained, and stops; `--page-only` trains nothing.
 """
 
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from raysys.errors import UserError, run_program
 
+if TYPE_CHECKING:
+    from raysys.runs.comparison import ComparisonSettings
+
+Options = TypeVar("Options", bound="ComparisonSettings")
+
 JOBS = Path(__file__).resolve().parent
-CONFIGS = JOBS / "configs" / "comparison"
+CONFIGS = {"globetrotter": JOBS / "configs" / "comparison", "grounded": JOBS / "configs" / "grounded"}
 _SAID_OTHERWISE = {
     "--training.seed": "say it with --seeds",
     "--run.storage": "say it with --storage",
     "--run.name": "each run is called <system>-seed-<seed>",
     "--system": "say it with --systems",
+    "--model.base": "each run stands on the one of T with its seed",
     "--config": "say it with --data FILE.yaml",
 }
 
@@ -45,42 +55,50 @@ def split_arguments(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     return own, handed
 
 
-def config_file(data: str) -> Path:
+def config_file(paper: str, data: str) -> Path:
     """The settings file that is meant. Raises UserError where there is none; names those that are there."""
-    path = Path(data).absolute() if data.endswith((".yaml", ".yml")) else CONFIGS / f"{data}.yaml"
+    folder = CONFIGS[paper]
+    path = Path(data).absolute() if data.endswith((".yaml", ".yml")) else folder / f"{data}.yaml"
     if not path.is_file():
-        known = ", ".join(sorted(file.stem for file in CONFIGS.glob("*.yaml")))
-        raise UserError(f"--data: there is no {path}; {CONFIGS} has {known}; or give the path of a settings file that ends with .yaml")
+        known = ", ".join(sorted(file.stem for file in folder.glob("*.yaml")))
+        raise UserError(f"--data: there is no {path}; {folder} has {known}; or give the path of a settings file that ends with .yaml")
     return path
+
+
+def options_of(paper: str, arguments: Sequence[str], cls: type[Options]) -> tuple[Options, list[str], dict[str, Any]]:
+    """(options of this command, settings of the runs, what the flags say)."""
+    # Here, so that Ctrl-C is answered as everywhere while they are imported.
+    from raysys.settings import from_command_line
+
+    flags = {"--dry-run": "dry_run", "--page-only": "page_only"}
+    own, handed = split_arguments([argument for argument in arguments if argument not in flags])
+    options = from_command_line(
+        cls,
+        own,
+        f"reproduce.py {paper}",
+        "Train, score and compare all systems; --dry-run says what would be trained, --page-only trains nothing. "
+        f"Settings with a dot are those of {paper}.py and hold for all runs.",
+    )
+    return options, handed, {name: flag in arguments for flag, name in flags.items()}
 
 
 def globetrotter(arguments: Sequence[str]) -> None:
     """All systems of the Globetrotter paper."""
-    # Here, so that Ctrl-C is answered as everywhere while they are imported.
-    from raysys.runs.comparison import ComparisonSettings
-    from raysys.runs.reproduce_globetrotter import reproduce
-    from raysys.settings import from_command_line
+    from raysys.runs.reproduce_globetrotter import GlobetrotterComparisonSettings, reproduce
 
-    flags = {"--dry-run", "--page-only"}
-    own, handed = split_arguments([argument for argument in arguments if argument not in flags])
-    options = from_command_line(
-        ComparisonSettings,
-        own,
-        "reproduce.py globetrotter",
-        "Train, score and compare all systems; --dry-run says what would be trained, --page-only trains nothing. "
-        "Settings with a dot are those of globetrotter.py and hold for all runs.",
-    )
-    reproduce(
-        options,
-        config_file(options.data),
-        handed,
-        JOBS / "globetrotter.py",
-        dry_run="--dry-run" in arguments,
-        page_only="--page-only" in arguments,
-    )
+    options, handed, flags = options_of("globetrotter", arguments, GlobetrotterComparisonSettings)
+    reproduce(options, config_file("globetrotter", options.data), handed, JOBS / "globetrotter.py", **flags)
 
 
-PAPERS = {"globetrotter": globetrotter}
+def grounded(arguments: Sequence[str]) -> None:
+    """All systems of the paper on grounded sentence representations."""
+    from raysys.runs.reproduce_grounded import GroundedComparisonSettings, reproduce
+
+    options, handed, flags = options_of("grounded", arguments, GroundedComparisonSettings)
+    reproduce(options, config_file("grounded", options.data), handed, JOBS / "grounded.py", **flags)
+
+
+PAPERS = {"globetrotter": globetrotter, "grounded": grounded}
 
 
 def main() -> None:

@@ -1,8 +1,12 @@
 """What all tests share: one Ray session per test run."""
 
 import os
+import sys
+from types import ModuleType
 
 import pytest
+
+from raysys.shards.tasks import RECIPES
 
 os.environ.setdefault("RAY_AUTH_MODE", "disabled")
 # Processes of torch on two cores only get in each other's way.
@@ -10,6 +14,20 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("RAY_TRAIN_HEALTH_CHECK_INTERVAL_S", "0.1")
 
 pytest_plugins = ["tests.object_store"]
+
+
+@pytest.fixture(scope="session")
+def collected_recipes() -> dict[str, ModuleType]:
+    """The recipes' modules as the tests imported them when they were collected."""
+    return {name: module for name, module in sys.modules.items() if name.partition(".")[0] == RECIPES}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def recipes_as_collected(collected_recipes):
+    """Each module of tests begins with them, whatever tests before it have put in their place."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == RECIPES]:
+        del sys.modules[name]
+    sys.modules.update(collected_recipes)
 
 
 @pytest.fixture(scope="session")

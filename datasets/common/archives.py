@@ -75,17 +75,17 @@ def fetch_npm(archives: Sequence[NpmArchive], cache: Path, log: Callable[[str], 
     Raises:
         UserError: no npm, the registry cannot be reached or does not have a package, or a checksum is wrong.
     """
-    missing = [archive for archive in archives if not _present(cache / archive.file, archive.sha256)]
+    missing = [archive for archive in archives if not present(cache / archive.file, archive.sha256)]
     if missing:
         log(f"fetching {len(missing)} packages with npm into {cache}")
-        with _temporary_folder(cache) as folder:
+        with temporary_folder(cache) as folder:
             specs = [f"{archive.name}@{archive.version}" for archive in missing]
-            done = _run([*npm_command(), "pack", *_NPM_OPTIONS, *specs], folder, "npm")
+            done = run([*npm_command(), "pack", *_NPM_OPTIONS, *specs], folder, "npm")
             if done.returncode:
                 what = specs[0] if len(specs) == 1 else f"{specs[0]} and {len(specs) - 1} more packages"
-                raise _fetch_failed("npm", what, _output(done))
+                raise _fetch_failed("npm", what, output(done))
             for archive in missing:
-                _accept(folder / archive.file, archive.sha256, cache, f"{archive.name}@{archive.version}")
+                accept(folder / archive.file, archive.sha256, cache, f"{archive.name}@{archive.version}")
     return [cache / archive.file for archive in archives]
 
 
@@ -117,37 +117,37 @@ def fetch_debian(archive: DebianArchive, cache: Path, log: Callable[[str], None]
         UserError: no apt-get, no network, another version than the pinned one, or a wrong checksum.
     """
     path = cache / archive.file
-    if _present(path, archive.sha256):
+    if present(path, archive.sha256):
         return path
     by_hand = f"put {archive.file} (sha256 {archive.sha256}) into {cache} by any means"
     if not shutil.which("apt-get"):
         raise UserError(f"apt-get, which fetches the Debian package {archive.name}, was not found; {by_hand}. {NO_NETWORK_NEEDED}")
     log(f"fetching the Debian package {archive.name} with apt-get into {cache}")
-    with _temporary_folder(cache) as folder:
+    with temporary_folder(cache) as folder:
         _download(archive, folder)
         found = sorted(folder.glob("*.deb"))
         if [file.name for file in found] != [archive.file]:
             version = found[0].name.split("_")[1] if found else "nothing"
             raise UserError(f"apt-get offers {archive.name} {version} where version {archive.version} is wanted; {by_hand}")
-        _accept(found[0], archive.sha256, cache, f"{archive.name} {archive.version}")
+        accept(found[0], archive.sha256, cache, f"{archive.name} {archive.version}")
     return path
 
 
 def _download(archive: DebianArchive, folder: Path) -> None:
     """Get the pinned version into `folder`; where it is not on offer, whichever is, so that it can be said what differs."""
-    done = _run(["apt-get", *_APT_OPTIONS, "download", f"{archive.name}={archive.version}"], folder, "apt-get")
+    done = run(["apt-get", *_APT_OPTIONS, "download", f"{archive.name}={archive.version}"], folder, "apt-get")
     if not done.returncode:
         return
-    output = _output(done)
+    said = output(done)
     options = [*_APT_OPTIONS, *_private_lists(folder)]
-    done = _run(["apt-get", *options, "update"], folder, "apt-get")  # says 0 even where it reached nothing
-    output += _output(done)
+    done = run(["apt-get", *options, "update"], folder, "apt-get")  # says 0 even where it reached nothing
+    said += output(done)
     for name in (f"{archive.name}={archive.version}", archive.name):
-        done = _run(["apt-get", *options, "download", name], folder, "apt-get")
+        done = run(["apt-get", *options, "download", name], folder, "apt-get")
         if not done.returncode:
             return
-        output += _output(done)
-    raise _fetch_failed("apt-get", archive.name, output)
+        said += output(done)
+    raise _fetch_failed("apt-get", archive.name, said)
 
 
 def _private_lists(folder: Path) -> list[str]:
@@ -156,12 +156,12 @@ def _private_lists(folder: Path) -> list[str]:
     return ["-o", f"Dir::State::lists={folder}/apt/lists", "-o", f"Dir::Cache={folder}/apt"]
 
 
-def _present(path: Path, checksum: str) -> bool:
+def present(path: Path, checksum: str) -> bool:
     return path.is_file() and sha256(path) == checksum
 
 
 @contextmanager
-def _temporary_folder(cache: Path) -> Iterator[Path]:
+def temporary_folder(cache: Path) -> Iterator[Path]:
     try:
         cache.mkdir(parents=True, exist_ok=True)
         folder = tempfile.TemporaryDirectory(prefix=".partial-", dir=cache.resolve())
@@ -171,7 +171,7 @@ def _temporary_folder(cache: Path) -> Iterator[Path]:
         yield Path(path)
 
 
-def _accept(path: Path, checksum: str, cache: Path, what: str) -> None:
+def accept(path: Path, checksum: str, cache: Path, what: str) -> None:
     """Move a fetched file into the cache, if it is the right one."""
     if not path.is_file():
         raise UserError(f"{what} was fetched but did not come as {path.name}; found {sorted(p.name for p in path.parent.iterdir())}")
@@ -184,7 +184,7 @@ def _accept(path: Path, checksum: str, cache: Path, what: str) -> None:
     os.replace(path, cache / path.name)
 
 
-def _run(command: list[str], folder: Path, tool: str) -> subprocess.CompletedProcess:
+def run(command: list[str], folder: Path, tool: str) -> subprocess.CompletedProcess:
     environment = {**os.environ, "LC_ALL": "C", "NO_UPDATE_NOTIFIER": "1"}
     try:
         return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, errors="replace", timeout=1800)
@@ -194,7 +194,7 @@ def _run(command: list[str], folder: Path, tool: str) -> subprocess.CompletedPro
         raise UserError(f"{tool} could not be started: {error}") from None
 
 
-def _output(done: subprocess.CompletedProcess) -> list[str]:
+def output(done: subprocess.CompletedProcess) -> list[str]:
     lines = [line.strip() for line in f"{done.stderr}\n{done.stdout}".splitlines() if line.strip()]
     return lines or [f"exit code {done.returncode}"]
 

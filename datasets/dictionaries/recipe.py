@@ -37,7 +37,7 @@ _HUNGARIAN = str.maketrans("ôûõũÔÛÕŨ", "őűőűŐŰŐŰ")
 """Letters the Hungarian dictionary lost in another character set; Hungarian has none of the left ones."""
 
 
-def files(cache: Path, *, languages: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+def files(cache: Path, *, languages: Sequence[str], seed: int = 0) -> Iterator[tuple[str, bytes]]:
     """Fetch the packages that `cache` lacks, then yield `en-<language>.tsv` and its content for each of `languages`.
 
     A line is an English word, a tab and its translation, each one word as :func:`raysys.evaluation.lexicon.single_word` writes

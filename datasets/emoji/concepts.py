@@ -67,5 +67,10 @@ def find_concepts(
 
 
 def caption(language: str, name: str, keywords: Sequence[str]) -> str:
-    """A name and keywords as one caption, listed the way the language does."""
-    return _LIST_SEPARATORS.get(language, ", ").join([name, *keywords])
+    """A name and keywords as one caption."""
+    return listed(language, [name, *keywords])
+
+
+def listed(language: str, words: Sequence[str]) -> str:
+    """Words in a row, as the language writes lists."""
+    return _LIST_SEPARATORS.get(language, ", ").join(words)

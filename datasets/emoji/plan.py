@@ -4,12 +4,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..common.deal import LanguageDeal, choose_groups, lot
-from .concepts import Concept, caption
+from .concepts import Concept, caption, listed
 
 UNSEEN = 160
 """Concepts kept out of training."""
 
 MOST_KEYWORDS = 3
+MOST_PARAPHRASES = 4
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,13 @@ def _training_captions(concept: Concept, language: str, draw) -> list[str]:
     """The name, and the name with one, two and three keywords, as many as there are: training draws one in each epoch."""
     keywords, name = concept.keywords[language], concept.names[language]
     return [caption(language, name, draw.sample(keywords, count)) for count in range(min(MOST_KEYWORDS, len(keywords)) + 1)]
+
+
+def paraphrases(concept: Concept, language: str, seed: int) -> list[str]:
+    """Keywords of a concept without its name, in up to `MOST_PARAPHRASES` captions of one or two: other words for the same picture."""
+    keywords = concept.keywords.get(language, ())
+    drawn = lot(seed, "paraphrases", concept.point, language).sample(keywords, min(len(keywords), 2 * MOST_PARAPHRASES))
+    return [listed(language, drawn[start : start + 2]) for start in range(0, len(drawn), 2)]
 
 
 def _validation(

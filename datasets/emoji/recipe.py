@@ -18,7 +18,7 @@ from ..common.pictures import ENCODING, alike, encode, thumbnail
 from . import sources
 from .art import Art, IconSet, RasterSet
 from .concepts import Concept, find_concepts
-from .plan import plan
+from .plan import paraphrases, plan
 
 _AVAILABLE = """
 af ak am ar as az ba be bg bn bs ca chr cs cv cy da de dsb el en es et eu fa fi fil fo fr ga gd gl gu ha he hi hr hsb hu hy
@@ -68,8 +68,10 @@ def samples(cache: Path, *, seed: int, languages: Sequence[str], count: int | No
             metadata["trained_languages"] = item.trained_languages
         if item.split == "train":
             names = named[item.point].names
-            others = [language for language in languages if language in names and language not in item.captions]
-            metadata["translations"] = {language: [names[language]] for language in others}
+            absent = [language for language in languages if language in names and language not in item.captions]
+            metadata["translations"] = {language: [names[language]] for language in absent}
+        others = {language: paraphrases(named[item.point], language, seed) for language in item.captions}
+        metadata["paraphrases"] = {language: texts for language, texts in others.items() if texts}
         metadata |= {"emoji": named[item.point].emoji, "style": item.style, "licence": by_name[item.style].licence}
         metadata["source"] = by_name[item.style].archive.name
         yield Sample(item.split, f"{item.point}-{item.style}", pictures[item.style, item.point], ENCODING, metadata)

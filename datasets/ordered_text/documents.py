@@ -1,92 +1,71 @@
-"""Reads sentences in order, from text with one sentence a line or from json lines, in pieces that lose no neighbours."""
+"""Reads sentences in order: text with one sentence a line, running text, or json lines of either."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from raysys.shards.sample import clean_caption
 
-from ..common.lines import CUT_SHORT, CutShort, read_lines, read_objects
+from ..common.lines import CUT_SHORT, CutShort, Line, read_lines, read_objects
+from ..common.pieces import Passage, Piece, cut
+from ..common.prose import read_paragraphs, split_paragraphs
 
 ENDINGS = (".txt", ".txt.gz", ".jsonl", ".jsonl.gz")
-LONGEST = 256
-"""Sentences in one piece at most."""
-OVERLAP = 2
-"""The last sentences of a full piece begin the next one, so that every three neighbours stand together in exactly one piece."""
 
 
-@dataclass(frozen=True)
-class Sentence:
-    """A sentence, or the border between two documents."""
+def read_pieces(uri: str, prose: str = "") -> Iterator[Piece]:
+    """The documents of a file, cut into pieces, and the lines that cannot be read.
 
-    line: int
-    """Of the file, 1 for the first."""
-    text: str = ""
-    """Empty for a border."""
-    fault: str = ""
-    """Why a line gave no sentence; it is a border, too: what stands around it are no neighbours."""
-
-
-@dataclass(frozen=True)
-class Piece:
-    """Consecutive sentences of one document, or one line that gave none."""
-
-    line: int
-    """Of the first sentence."""
-    sentences: tuple[str, ...] = ()
-    fault: str = ""
-
-
-def read_pieces(uri: str) -> Iterator[Piece]:
-    """The documents of a file, cut into pieces of at most `LONGEST` sentences, and the lines that cannot be read.
+    Args:
+        prose: the language of running text, which is divided into sentences here; empty for text that is divided already.
 
     Raises:
         UserError: the file is missing or no UTF-8 text at all.
     """
-    piece: list[Sentence] = []
-    for sentence in read_sentences(uri):
-        if not sentence.text:
-            if piece:
-                yield _piece(piece)
-            piece = []
-            if sentence.fault:
-                yield Piece(sentence.line, fault=sentence.fault)
-            continue
-        if len(piece) == LONGEST:
-            yield _piece(piece)
-            piece = piece[-OVERLAP:]
-        piece.append(sentence)
-    if piece:
-        yield _piece(piece)
+    is_text = uri.removesuffix(".gz").endswith(".txt")
+    reader = _read_lines(uri, prose) if is_text else _read_objects(uri, prose)
+    return cut(Passage(passage.line, _cleaned(passage.text), passage.fault) for passage in reader)
 
 
-def _piece(sentences: list[Sentence]) -> Piece:
-    return Piece(sentences[0].line, tuple(sentence.text for sentence in sentences))
+def _read_lines(uri: str, prose: str) -> Iterator[Passage]:
+    """A line is a sentence, and one that shows nothing a border; or the lines are running text."""
+    last = 0
+
+    def lines() -> Iterator[Line]:
+        nonlocal last
+        for line in read_lines(uri):
+            last = line.number
+            yield line
+
+    try:
+        if prose:
+            yield from split_paragraphs(read_paragraphs(lines()), prose)
+        else:
+            yield from (Passage(line.number, line.text, line.fault) for line in lines())
+    except CutShort:
+        yield Passage(last + 1, fault=CUT_SHORT)
 
 
-def read_sentences(uri: str) -> Iterator[Sentence]:
-    """Sentences and borders of a file.
-
-    In text a line is a sentence; a line that shows nothing is a border. In json lines the field `text` is one sentence (or a border),
-    or a document by itself if there are line ends in it.
-    """
+def _read_objects(uri: str, prose: str) -> Iterator[Passage]:
+    """The field `text` of a json line is one sentence (or a border), or a document by itself if there are line ends in it; running text is
+    a document in any case."""
     number = 0
     try:
-        if uri.removesuffix(".gz").endswith(".txt"):
-            for line in read_lines(uri):
-                number = line.number
-                yield Sentence(number, _cleaned(line.text), line.fault)
-            return
         for line, value in read_objects(uri):
             number = line.number
             text = value.get("text")
             if line.fault or not isinstance(text, str):
-                yield Sentence(number, fault=line.fault or "no field `text`")
+                yield Passage(number, fault=line.fault or "no field `text`")
                 continue
-            texts = text.split("\n")
-            border = [""] if len(texts) > 1 else []
-            yield from (Sentence(number, _cleaned(text)) for text in border + texts + border)
+            lines = text.split("\n")
+            border = [Passage(number)] if prose or len(lines) > 1 else []
+            yield from border
+            if prose:
+                paragraphs = read_paragraphs(Line(place, text) for place, text in enumerate(lines, 1))
+                yield from split_paragraphs((Passage(number, paragraph.text) for paragraph in paragraphs), prose)
+            else:
+                yield from (Passage(number, text) for text in lines)
+            yield from border
     except CutShort:
-        yield Sentence(number + 1, fault=CUT_SHORT)
+        yield Passage(number + 1, fault=CUT_SHORT)
 
 
 def _cleaned(text: str) -> str:

@@ -154,7 +154,9 @@ def _monolingual(split: str, captioned: list[Captioned], seed: int, translated: 
 def _multilingual(split: str, index: int, scene: Scene, languages: tuple[str, ...], seed: int, extra: dict) -> Sample:
     """A test sample: the same wording of the same facts in every language."""
     variant = Random(f"shapes/{seed}/{split}/{index}/wording").choice(list(variants(scene)))
-    return _sample(split, index, scene, {language: [caption(scene, language, variant)] for language in languages}, seed, extra)
+    others = [other for other in variants(scene) if other != variant]
+    said = {"paraphrases": {language: [caption(scene, language, other) for other in others] for language in languages}}
+    return _sample(split, index, scene, {language: [caption(scene, language, variant)] for language in languages}, seed, said | extra)
 
 
 def _sample(split: str, index: int, scene: Scene, captions: dict[str, list[str]], seed: int, extra: dict) -> Sample:

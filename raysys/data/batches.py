@@ -1,29 +1,33 @@
 """From the plan's ids to what a training step takes.
 
-A batch is built in two places. :class:`raysys.data.builder.BatchBuilder` runs where the data is read: it fetches bytes,
+A batch is built in two places. A :class:`raysys.data.shares.ShareBuilder` runs where the data is read: it fetches bytes,
 draws captions and tokenises, and what travels on is small. :class:`BatchFinisher` runs in the training worker: it decodes
-the pictures and makes tensors. With ``data.decode: cluster`` the pictures are decoded by the builder instead; the batches are the same.
+the pictures and makes tensors, of the kind that the builder names. With ``data.decode: cluster`` the pictures are decoded by the
+builder instead; the batches are the same.
 """
 
 import pickle
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from raysys.data.bad import BadSample, Replacement
-from raysys.data.builder import BatchBuilder, Payload
 from raysys.data.images import ImageError, ImagePreprocessor, ImagePreprocessorSettings
+from raysys.data.shares import Payload, ShareBuilder
 from raysys.shards.sample import SampleError
 
 
 @dataclass(frozen=True)
-class Batch:
-    """One worker's share of a global batch: n rows, captions of L tokens."""
+class Rows:
+    """One worker's share of a global batch: n rows; the tensors of each kind of batch are fields of its class, with a row per sample."""
+
+    texts: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """Mask, 1 at tokens and 0 at padding → the tensors as long as it. Each kind of text is as long as the longest in the batch."""
 
     step: int
     """Which global batch."""
@@ -31,6 +35,48 @@ class Batch:
     """Rows that belong to the batch. A worker without any is given one row of padding, and the count 0."""
     ids: Tensor
     """int64 [n], the samples' numbers."""
+    replaced: list[Replacement]
+    """Rows whose own sample is bad; another sample took its place."""
+    cut_captions: int
+    """Rows with a text that was longer than allowed and lost its end."""
+
+    def to(self, device: torch.device) -> Self:
+        """The batch with all its tensors on `device`."""
+        moved: dict[str, Any] = {name: value.to(device, non_blocking=True) for name, value in self.tensors().items()}
+        return replace(self, **moved)
+
+    def pinned(self) -> Self:
+        """The batch in memory from which a GPU copies by itself."""
+        return replace(self, **{name: value.pin_memory() for name, value in self.tensors().items()})  # type: ignore[arg-type]
+
+    def rows(self, start: int, stop: int) -> Self:
+        """The rows from `start` to `stop` as a batch of its own, its texts as long as the longest of them.
+
+        No rows give one row of padding, and the count 0.
+        """
+        chosen = slice(start, stop) if stop > start else slice(0, 1)
+        parts: dict[str, Any] = {name: value[chosen] for name, value in self.tensors().items()}
+        for mask, names in self.texts.items():
+            if mask in parts:
+                longest = int(parts[mask].sum(dim=1).max())
+                parts |= {name: parts[name][:, :longest] for name in (mask, *names)}
+        return replace(self, **parts, count=stop - start)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All tensors by name; each has a row per sample."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in values.items() if isinstance(value, Tensor)}
+
+
+@dataclass(frozen=True)
+class Batch(Rows):
+    """Captions, most often with pictures: n rows, captions of L tokens."""
+
+    texts: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "attention_mask": ("input_ids", "masked_ids", "labels"),
+        "translation_mask": ("translation_ids",),
+    }
+
     image_ids: Tensor
     """int64 [n]; equal numbers mean the same picture, 0 no picture."""
     languages: Tensor
@@ -43,10 +89,6 @@ class Batch:
     """int64 [n, L], the tokens with some hidden for the cloze objective."""
     labels: Tensor
     """int64 [n, L], the hidden tokens, −100 elsewhere."""
-    replaced: list[Replacement]
-    """Rows whose own sample is bad; another sample took its place."""
-    cut_captions: int
-    """Captions that were longer than allowed and lost their end."""
     translation_ids: Tensor | None = None
     """int64 [n, K], tokens of each caption in another language, or once more in its own where it has no translation."""
     translation_mask: Tensor | None = None
@@ -59,37 +101,6 @@ class Batch:
     """uint8 [n, 3, H, W]."""
     features: Tensor | None = None
     """float32 [n, 2, D], cached vectors of two views of each picture; the first view is the picture as it is."""
-
-    def to(self, device: torch.device) -> "Batch":
-        """The batch with all its tensors on `device`."""
-        moved: dict[str, Any] = {name: value.to(device, non_blocking=True) for name, value in self.tensors().items()}
-        return replace(self, **moved)
-
-    def pinned(self) -> "Batch":
-        """The batch in memory from which a GPU copies by itself."""
-        return replace(self, **{name: value.pin_memory() for name, value in self.tensors().items()})  # type: ignore[arg-type]
-
-    def rows(self, start: int, stop: int) -> "Batch":
-        """The rows from `start` to `stop` as a batch of its own, its captions as long as the longest of them.
-
-        No rows give one row of padding, and the count 0.
-        """
-        chosen = slice(start, stop) if stop > start else slice(0, 1)
-        parts: dict[str, Any] = {name: value[chosen] for name, value in self.tensors().items()}
-        for mask, names in _TEXTS.items():
-            if mask in parts:
-                longest = int(parts[mask].sum(dim=1).max())
-                parts |= {name: parts[name][:, :longest] for name in (mask, *names)}
-        return replace(self, **parts, count=stop - start)
-
-    def tensors(self) -> dict[str, Tensor]:
-        """All tensors by name; each has a row per sample."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: value for name, value in values.items() if isinstance(value, Tensor)}
-
-
-_TEXTS = {"attention_mask": ("input_ids", "masked_ids", "labels"), "translation_mask": ("translation_ids",)}
-"""Mask → what is as long."""
 
 
 def stack_texts(texts: Sequence[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
@@ -109,17 +120,17 @@ class BatchFinisher:
     Args:
         settings: of the preprocessor.
         threads: that decode.
-        builder: builds a share anew with spares where pictures in it turn out to be bad.
+        builder: of the payloads; builds a share anew with spares where pictures in it turn out to be bad.
     """
 
-    def __init__(self, settings: ImagePreprocessorSettings, threads: int, builder: BatchBuilder):
+    def __init__(self, settings: ImagePreprocessorSettings, threads: int, builder: ShareBuilder[Any]):
         self.preprocess = ImagePreprocessor(settings)
         self.pool = ThreadPoolExecutor(threads, thread_name_prefix="decode")
         self.builder = builder
         self._bad: dict[int, BadSample] = {}
 
-    def __call__(self, payload: Payload) -> Batch:
-        """A batch from a share as :class:`raysys.data.builder.BatchBuilder` reads it.
+    def __call__(self, payload: Payload) -> Any:
+        """A batch, of the builder's `batch_type`, from a share as the builder reads it.
 
         Raises:
             BadDataError: a picture that cannot be decoded, where the policy is `raise`; otherwise too many bad samples.
@@ -138,7 +149,7 @@ class BatchFinisher:
             tensors["features"] = tensors["features"].float()
         if images is not None:
             tensors["images"] = images
-        return Batch(**{**batch, **tensors, "step": share.step, "count": len(share.ids)})
+        return self.builder.batch_type(**{**batch, **tensors, "step": share.step, "count": len(share.ids)})
 
     def _decode(self, pictures: Sequence[bytes]) -> tuple[Tensor | None, list[tuple[int, ImageError]]]:
         """uint8 [n, 3, size, size], None of no pictures; and the rows that cannot be decoded."""

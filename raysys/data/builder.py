@@ -6,17 +6,18 @@ This module and what it imports do without torch and transformers, whose import 
 import pickle
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysys.data.bad import BadDataError, BadSample, Replacement
+from raysys.data.bad import BadSample
 from raysys.data.encoding import EmptyTextError, TextForm, encode_texts, pad_rows
 from raysys.data.features import FeatureCache
 from raysys.data.images import ImageError, ImagePreprocessor, ImagePreprocessorSettings
 from raysys.data.masking import mask_tokens
 from raysys.data.randomness import uniform
 from raysys.data.samples import Samples
+from raysys.data.shares import Payload, Share, ShareBuilder
 from raysys.data.translations import concept_of, translations_of
 from raysys.shards.reader import RawSample
 from raysys.shards.sample import SampleError
@@ -24,27 +25,9 @@ from raysys.shards.sample import SampleError
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
+    from raysys.data.batches import Batch
+
 _CAPTION, _MASKING, _VIEW, _TRANSLATION = 11, 12, 13, 14  # what a random draw is for
-
-
-class Share(NamedTuple):
-    """What one worker takes of one global batch."""
-
-    step: int
-    epoch: int
-    """Chooses captions and masks: :meth:`raysys.data.plan.Plan.draw_of`."""
-    ids: np.ndarray
-    """int64 [n]; may be empty."""
-
-
-class Payload(NamedTuple):
-    """A share as it travels from where it was read to where it is trained on."""
-
-    step: int
-    header: bytes
-    """Pickled: everything but encoded pictures."""
-    pictures: Sequence[bytes]
-    """Encoded pictures of the rows; none where they were decoded already or vectors stand in for them."""
 
 
 @dataclass
@@ -64,7 +47,7 @@ class _Row:
     concept: int = 0
 
 
-class BatchBuilder:
+class BatchBuilder(ShareBuilder[_Row]):
     """Reads, draws captions and tokenises; picklable, for tasks anywhere in the cluster.
 
     Args:
@@ -74,7 +57,7 @@ class BatchBuilder:
         seed: of the captions drawn and of the masks.
         features: cached image vectors, which then stand in for the pictures.
         decode: preprocessor with which to decode pictures here; None leaves them encoded.
-        spares: (step, bad sample) → samples that may take its place, :meth:`raysys.data.plan.Plan.spares`; by default any.
+        spares: as in :class:`raysys.data.shares.ShareBuilder`.
         translations: also give each caption's translation, and say which captions mean the same.
         held_out: languages of which no translation is given.
         pictures: whether pictures travel; without them, samples need have none.
@@ -93,7 +76,8 @@ class BatchBuilder:
         held_out: Collection[str] = (),
         pictures: bool = True,
     ):
-        self.samples = samples
+        super().__init__(samples, spares)
+        self.samples: Samples = samples
         # Only the fast tokenizer's core travels: importing transformers would hold up every task that reads data.
         self.tokenizer = tokenizer.backend_tokenizer
         self._pad_id, self._mask_id = tokenizer.pad_token_id, tokenizer.mask_token_id
@@ -102,50 +86,18 @@ class BatchBuilder:
         self.seed = seed
         self.features = features
         self.decode = decode
-        self.spares = spares
         self.translations, self.held_out = translations, frozenset(held_out)
         self.pictures = pictures
         self._image_ids = samples.column("image_id")
 
-    def __call__(self, shares: Sequence[Share], bad: Mapping[int, BadSample] | None = None) -> list[Payload]:
-        """Shares of global batches of one epoch, read together, for :class:`raysys.data.batches.BatchFinisher`.
+    @property
+    def batch_type(self) -> "type[Batch]":
+        from raysys.data.batches import Batch  # not where data is read, see above
 
-        A share without samples is given one row of padding.
-
-        Args:
-            shares: best those of one window, whose samples lie side by side.
-            bad: samples that are known to be bad, by number.
-
-        Raises:
-            BadDataError: a bad sample, where the policy is `raise`; otherwise too many of them, or none left to take the place of one.
-        """
-        (epoch,) = {share.epoch for share in shares}
-        known = dict(bad or {})
-        rows: dict[int, _Row] = {}
-        chosen = [share.ids.tolist() or [0] for share in shares]
-        spares: dict[tuple[int, int], Iterator[int]] = {}
-        while new := {sample for ids in chosen for sample in ids} - rows.keys() - known.keys():
-            rows |= self._read(np.array(sorted(new)), epoch, known)
-            for number, ids in enumerate(chosen):
-                for place in [place for place, sample in enumerate(ids) if sample in known]:
-                    if (number, place) not in spares:
-                        spares[number, place] = self._spares(shares[number].step, ids[place])
-                    ids[place] = next((spare for spare in spares[number, place] if spare not in known), ids[place])
-                    if ids[place] in known:
-                        raise BadDataError(f"step {shares[number].step}: no sample is left to take the place of {known[ids[place]]}")
-        return [self._payload(share, ids, rows, known) for share, ids in zip(shares, chosen, strict=True)]
-
-    def _spares(self, step: int, sample: int) -> Iterator[int]:
-        return self.spares(step, sample) if self.spares else iter(range(len(self.samples)))
+        return Batch
 
     def _read(self, ids: np.ndarray, epoch: int, bad: dict[int, BadSample]) -> dict[int, _Row]:
-        """Rows of the samples `ids`, by number; those that cannot be used are added to `bad` instead."""
-        policy, rows = self.samples.policy, {}
-
-        def blame(sample: int, error: SampleError) -> None:
-            bad[sample] = policy.accept(self.samples.describe_bad(sample, error))
-            policy.check(len(bad), self.samples.total, str(bad[sample]))
-
+        rows = {}
         for sample, raw, draws in zip(ids.tolist(), self.samples.try_read(ids), self.caption_draws(ids, epoch), strict=True):
             try:
                 if isinstance(raw, SampleError):
@@ -154,13 +106,14 @@ class BatchBuilder:
                 if self.translations:
                     self._translate(sample, rows[sample], epoch)
             except SampleError as error:
-                blame(sample, error)
+                self._blame(sample, error, bad)
         while rows:
             try:
                 encodings = encode_texts(self.tokenizer, [row.text for row in rows.values()], self.form)
             except EmptyTextError as error:
                 sample = list(rows)[error.index]
-                blame(sample, SampleError(rows.pop(sample).raw.where, "its caption has no visible character", cause="text"))
+                where = rows.pop(sample).raw.where
+                self._blame(sample, SampleError(where, "its caption has no visible character", cause="text"), bad)
             else:
                 for row, (tokens, cut) in zip(rows.values(), encodings, strict=True):
                     row.tokens, row.cut = tokens, cut
@@ -192,11 +145,7 @@ class BatchBuilder:
         batch: dict[str, Any] = {
             "share": share,
             "members": [row.member for row in found],
-            "replaced": [
-                Replacement(share.step, place, sample, found[place].raw.key, bad[sample])
-                for place, sample in enumerate(share.ids.tolist())
-                if sample in bad
-            ],
+            "replaced": self._replaced(share, chosen, bad),
             "cut_captions": sum(row.cut for row in found[: len(share.ids)]),
             "ids": ids,
             "image_ids": self._image_ids[ids],

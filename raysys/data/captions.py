@@ -1,11 +1,35 @@
-"""All captions of a data set."""
+"""All captions of a data set, and of a sample."""
 
 from collections.abc import Iterator
 
 import numpy as np
 
 from raysys.data.samples import Samples
-from raysys.shards.sample import SampleError
+from raysys.shards.sample import Captions, SampleError, captions_by_language
+
+PARAPHRASES = "paraphrases"
+"""Free field of a sample's json, ``{"paraphrases": {"en": ["…"]}}``: what else is said of the picture, in languages as in `captions`."""
+
+
+def visually_equivalent(text: Captions, language: str, where: str = "") -> list[str]:
+    """Everything that a sample says of its picture in `language`: its captions, then its paraphrases, each string once.
+
+    Args:
+        text: of the sample.
+        language: BCP-47 tag.
+        where: how errors call the sample.
+
+    Raises:
+        SampleError: paraphrases that are none, or there is nothing in this language.
+    """
+    more = text.extra.get(PARAPHRASES, {})
+    if not isinstance(more, dict):
+        raise SampleError(where, f"its {PARAPHRASES} are not lists of sentences by language", "json")
+    others = captions_by_language(more, where, "json", "drop") if more else {}
+    found = list(dict.fromkeys([*text.captions.get(language, ()), *others.get(language, ())]))
+    if not found:
+        raise SampleError(where, f"it has no caption in {language}")
+    return found
 
 
 def all_captions(samples: Samples, most: int | None = None, chunk: int = 1024) -> Iterator[tuple[str, str]]:

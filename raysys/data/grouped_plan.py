@@ -7,10 +7,12 @@ says, to within two; with equal shares, as many of each as of any other, to with
 Each group is a stream of its own: pass after pass over its samples, each in another order, cut where the batches need it. A group of
 few samples comes round more often than one of many, and within a group every sample comes as often as any other. As in the plain plan,
 runs of neighbours are permuted, and those of a window of steps are mixed; everything is a pure function of the step.
+
+Micro-batches are cut from the batch as it stands. Where the kinds of samples need different work, as sentences of books and captions of
+pictures do, `mixed` puts the groups' rows evenly among one another, so that every micro-batch, and every worker, has its share of each.
 """
 
 import heapq
-import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -25,25 +27,28 @@ class GroupedPlan(Plan):
 
     An epoch is as many steps as in the plain plan: it takes as long and sees as many samples, though of small groups some of them
     several times and of large ones not all; where a group stands, it goes on in the next epoch (:attr:`passes_per_epoch`). All
-    batches are full. A bad sample may be replaced by one of another group.
+    batches are full; where a group's pass ends, or it is small, a sample may be in a batch twice. A bad sample may be replaced by one of
+    another group.
 
     Args:
-        groups: each group's samples, int64, ascending; no sample in two groups; numbered from 0, together all there are.
+        groups: each group's samples, int64, ascending, or a range where they lie side by side (which takes no memory); no sample in two
+            groups; numbered from 0, together all there are.
         shares: places of each group in a round, at least 1 each.
-        others: as in :class:`raysys.data.plan.Plan`.
+        others: as in :class:`raysys.data.plan.Plan`. By length, each group is divided by itself.
+        mixed: of n rows of a batch one after the other, each group has its share to within one (of three groups and more, within two).
 
     Raises:
         UserError: a group without samples; otherwise as :class:`raysys.data.plan.Plan`.
     """
 
-    def __init__(self, groups: Sequence[np.ndarray], shares: Sequence[int], *others: object, **named: object):
+    def __init__(self, groups: Sequence[np.ndarray | range], shares: Sequence[int], *others: object, mixed: bool = False, **named: object):
         super().__init__(sum(map(len, groups)), *others, **named)  # type: ignore[arg-type]
         if empty := [number for number, group in enumerate(groups) if not len(group)]:
             raise UserError(f"group {empty[0] + 1} of {len(groups)} has no samples, and cannot have a share of each batch")
         self.groups = list(groups)
         self.shares = list(shares)
+        self.mixed = mixed
         self._round = _turns(self.shares)
-        self._latest: tuple[int, list[np.ndarray]] = (-1, [])
 
     @property
     def dropped_per_epoch(self) -> int:
@@ -64,22 +69,22 @@ class GroupedPlan(Plan):
         """Number of samples in global batch `step`: all are full."""
         return self.global_batch
 
-    def batch(self, step: int) -> np.ndarray:
-        """The ids of global batch `step`: int64, ascending. Where a group's pass ends, or it is small, a sample may be in it twice."""
-        window = self.window_of(step)
-        if self._latest[0] != window:  # a window's steps are asked for one after the other
-            self._latest = window, self._batches(window)
-        return self._latest[1][step - self.steps_of(window).start]
-
     def _batches(self, window: int) -> list[np.ndarray]:
         steps = self.steps_of(window)
         dealt = np.stack([self._dealt(step) for step in range(steps.start, steps.stop + 1)])
-        streams = [self._stream(group, *dealt[[0, -1], group].tolist()) for group in range(len(self.groups))]
-        places = (dealt - dealt[0]).tolist()
-        return [
-            np.sort(np.concatenate([stream[first:last] for stream, first, last in zip(streams, begin, end, strict=True)]))
-            for begin, end in itertools.pairwise(places)
-        ]
+        streams = []
+        for group, places in enumerate(dealt.T.tolist()):
+            samples = self._stream(group, places[0], places[-1])
+            streams.append(self._cut(samples, np.diff(places).tolist(), group, places[0]))
+        return [self._together(parts) for parts in zip(*streams, strict=True)]
+
+    def _together(self, parts: Sequence[np.ndarray]) -> np.ndarray:
+        """A batch of what each group gives to it."""
+        if not self.mixed:
+            return np.sort(np.concatenate(parts))
+        # Row i of n stands at (i + ½) / n of the way: of any stretch of the batch, two groups have their shares within one.
+        way = np.concatenate([(np.arange(len(part)) + 0.5) / len(part) for part in parts])
+        return np.concatenate([np.sort(part) for part in parts])[np.argsort(way, kind="stable")]
 
     def _dealt(self, step: int) -> np.ndarray:
         """Places that each group has had in all batches before `step`."""
@@ -95,7 +100,7 @@ class GroupedPlan(Plan):
         for number in np.unique(passes).tolist():
             here = passes == number
             found[here] = permuted_runs(positions[here], len(members), self.run_length, self.seed, group, number, 6)
-        return members[found]
+        return found + members.start if isinstance(members, range) else members[found]
 
 
 def _turns(shares: Sequence[int]) -> np.ndarray:

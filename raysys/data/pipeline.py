@@ -20,8 +20,8 @@ from ray.data.block import BlockMetadata
 from ray.data.datasource import ReadTask
 from ray.train import DataConfig
 
-from raysys.data.builder import BatchBuilder, Payload, Share
 from raysys.data.plan import Plan
+from raysys.data.shares import Payload, Share, ShareBuilder
 from raysys.errors import RunFailed, UserError
 
 DATASET = "train"
@@ -43,7 +43,7 @@ class PlannedData(DataConfig):
             for workers, and tasks that ask for one would wait for ever.
     """
 
-    def __init__(self, plan: Plan, builder: BatchBuilder, last_step: int, first_step: Callable[[], int], reader_cpus: int = 1):
+    def __init__(self, plan: Plan, builder: ShareBuilder, last_step: int, first_step: Callable[[], int], reader_cpus: int = 1):
         super().__init__()
         self.reader_cpus = reader_cpus
         self.plan = plan
@@ -64,12 +64,12 @@ class PlannedData(DataConfig):
 
 
 def planned_dataset(
-    plan: Plan, builder: BatchBuilder, first_step: int, last_step: int, workers: int, reader_cpus: int = 1
+    plan: Plan, builder: ShareBuilder, first_step: int, last_step: int, workers: int, reader_cpus: int = 1
 ) -> ray.data.Dataset:
     """The Ray data set of steps `first_step` … `last_step` − 1 for `workers` workers.
 
     A block holds the steps of one window for one worker, windows in order and, within a window, workers in order. Columns are
-    the parts of a :class:`raysys.data.builder.Payload`.
+    the parts of a :class:`raysys.data.shares.Payload`.
     """
     first_window, last_window = plan.window_of(first_step), plan.window_of(last_step - 1)
     blocks, rows = (last_window - first_window + 1) * workers, plan.window_steps
@@ -114,10 +114,10 @@ class _Blocks(ray.data.Datasource):
         return [ReadTask(functools.partial(self.read, number), facts) for number in range(self.blocks)]
 
 
-_unpacked: dict[ray.ObjectRef, tuple[Plan, BatchBuilder]] = {}
+_unpacked: dict[ray.ObjectRef, tuple[Plan, ShareBuilder]] = {}
 
 
-def _kept(shared: ray.ObjectRef) -> tuple[Plan, BatchBuilder]:
+def _kept(shared: ray.ObjectRef) -> tuple[Plan, ShareBuilder]:
     """The plan and the builder behind `shared`, unpacked once in a process: anew for every task, manifests and a tokenizer cost more than
     reading."""
     if shared not in _unpacked:

@@ -12,10 +12,13 @@ An epoch is shuffled on two levels, so that storage is read in long ranges and y
 
 Any step's ids are found directly, in memory that does not depend on the number of samples; a run resumed at step k
 computes nothing for the steps before it.
+
+Where the samples' lengths are given, a window is divided into batches by length, and the batches are shuffled: a batch then holds little
+padding, every sample comes as often as without, and still everything is a function of the step.
 """
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import numpy as np
@@ -36,9 +39,11 @@ class Plan:
         last_batch: `drop` leaves out the samples that do not fill a batch at the end of an epoch (other ones in each
             epoch), `keep` makes a smaller batch of them.
         micro_batches: parts that each global batch is divided into, whatever the number of workers; None: one for each worker.
+        lengths: int16 [samples], whatever is to be alike within a batch, such as numbers of words; None: nothing is.
 
     Raises:
         UserError: no samples, or `drop` with fewer samples than one batch.
+        ValueError: not as many lengths as samples.
     """
 
     def __init__(
@@ -50,7 +55,11 @@ class Plan:
         window_steps: int = 16,
         last_batch: Literal["drop", "keep"] = "drop",
         micro_batches: int | None = None,
+        *,
+        lengths: np.ndarray | None = None,
     ):
+        if lengths is not None and len(lengths) != samples:
+            raise ValueError(f"{len(lengths)} lengths of {samples} samples")
         if samples < 1:
             raise UserError("the data set has no samples: nothing can be planned")
         if samples < global_batch and last_batch == "drop":
@@ -65,6 +74,8 @@ class Plan:
         self.window_steps = window_steps
         self.last_batch = last_batch
         self.micro_batches = micro_batches
+        self.lengths = lengths
+        self._latest: tuple[int, list[np.ndarray]] = (-1, [])
         self.steps_per_epoch = -(-samples // global_batch) if last_batch == "keep" else samples // global_batch
         self.windows_per_epoch = -(-self.steps_per_epoch // window_steps)
 
@@ -94,19 +105,38 @@ class Plan:
         return range(epoch * self.steps_per_epoch + first, epoch * self.steps_per_epoch + last)
 
     def batch(self, step: int) -> np.ndarray:
-        """The ids of global batch `step`: int64, ascending, `global_batch` long (the last of an epoch may be shorter)."""
-        epoch, step_in_epoch = divmod(step, self.steps_per_epoch)
-        window, step_in_window = divmod(step_in_epoch, self.window_steps)
-        start = window * self.window_steps * self.global_batch
+        """The ids of global batch `step`: int64, ascending, `global_batch` long (the last of an epoch may be shorter).
+
+        A plan with groups may give a sample twice; where it mixes them, ids are ascending within each group.
+        """
+        window = self.window_of(step)
+        latest = self._latest
+        if latest[0] != window:  # a window's steps are asked for one after the other
+            self._latest = latest = window, self._batches(window)
+        return latest[1][step - self.steps_of(window).start]
+
+    def _batches(self, window: int) -> list[np.ndarray]:
+        epoch, window_in_epoch = divmod(window, self.windows_per_epoch)
+        sizes = [self.batch_size(step) for step in self.steps_of(window)]
+        start = window_in_epoch * self.window_steps * self.global_batch
         size = min(self.window_steps * self.global_batch, self.samples - start)
-        order = np.random.Generator(np.random.Philox(key=int(mix(self.seed, epoch, window, 1)))).permutation(size)
-        chosen = order[step_in_window * self.global_batch : (step_in_window + 1) * self.global_batch]
-        return np.sort(permuted_runs(start + chosen, self.samples, self.run_length, self.seed, epoch))
+        order = np.random.Generator(np.random.Philox(key=int(mix(self.seed, epoch, window_in_epoch, 1)))).permutation(size)
+        chosen = permuted_runs(start + order[: sum(sizes)], self.samples, self.run_length, self.seed, epoch)
+        return [np.sort(part) for part in self._cut(chosen, sizes, epoch, window_in_epoch)]
+
+    def _cut(self, samples: np.ndarray, sizes: Sequence[int], *key: int) -> list[np.ndarray]:
+        """A window's samples, in shuffled order, as parts of these sizes: as they come, or by length, the parts shuffled by `key`."""
+        turns = np.arange(len(sizes))
+        if self.lengths is not None:
+            turns = np.random.Generator(np.random.Philox(key=int(mix(self.seed, *key, 7)))).permutation(turns)
+            samples = samples[np.argsort(self.lengths[samples], kind="stable")]
+        parts = np.split(samples, np.cumsum([sizes[turn] for turn in turns.tolist()])[:-1])
+        return [parts[place] for place in np.argsort(turns)]
 
     def slice(self, step: int, rank: int, workers: int) -> np.ndarray:
         """The ids that worker `rank` of `workers` takes of global batch `step`: its micro-batches, one after the other.
 
-        Ids are ascending, and so the samples of one run mostly meet in one worker's read.
+        Ids are ascending, at least within a group, and so the samples of one run mostly meet in one worker's read.
         """
         ids = self.batch(step)
         bounds = slice_bounds(len(ids), self._parts(workers))
@@ -133,7 +163,7 @@ class Plan:
         sample of the batch, so that two bad ones are given the same spare only where all of their own are bad too.
         """
         batch = self.batch(step)
-        place = int(np.searchsorted(batch, sample))
+        place = int(np.argmax(batch == sample))
         own = range(place, self.samples, self.global_batch)
         for outside in (True, False):
             numbers = itertools.chain(own, (number for number in range(self.samples) if number not in own))

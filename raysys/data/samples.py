@@ -1,21 +1,19 @@
 """The samples that a run trains on: several data sets seen as one, and the settings that choose them."""
 
-import contextlib
 import functools
 import hashlib
 import itertools
 import os
-import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
-import pyarrow.compute as pc
 import pydantic
 
 from raysys.data.bad import BadSample, BadSamplePolicy, OnBadSample, refuse
 from raysys.data.images import ImagePreprocessorSettings
+from raysys.data.indexed import bad_samples, stored_members
 from raysys.errors import UserError
 from raysys.settings import Settings
 from raysys.shards.languages import normalise_language
@@ -23,22 +21,14 @@ from raysys.shards.layout import Layout
 from raysys.shards.manifest import Manifest, load_or_build
 from raysys.shards.reader import RawSample, read_samples, try_read_samples
 from raysys.shards.sample import Captions, SampleError
-from raysys.storage import Storage, StorageError, join
+from raysys.storage import Storage, join
 
 
-class DataSettings(Settings):
-    """Which data, and how it reaches the training workers."""
+class StoredDataSettings(Settings):
+    """Where data lies, and how it is read."""
 
     folder: str = "data"
     """Folder, local or s3://, in which the folders named below lie."""
-    train: tuple[str, ...] = pydantic.Field(min_length=1)
-    """Folders of shards to train on, beneath `folder` (or absolute, or s3://)."""
-    validation: tuple[str, ...] = ()
-    """Folders of shards that choose the best checkpoint; one language per image."""
-    tests: dict[str, str] = pydantic.Field(default_factory=dict)
-    """Folders of shards to score, by the name they have in the score table."""
-    languages: tuple[str, ...] = ()
-    """Languages to use (BCP-47); empty: all that the training data has."""
     layout: Layout = Layout()
     """Where images, captions and languages lie in a sample, for tars of other tools."""
     on_bad_sample: OnBadSample = "raise"
@@ -48,10 +38,6 @@ class DataSettings(Settings):
     """Share of the samples that may be bad; more end the run."""
     image: ImagePreprocessorSettings = ImagePreprocessorSettings()
     """How pictures are brought to one size."""
-    decode: Literal["trainer", "cluster"] = "trainer"
-    """Where pictures are decoded: in threads of the training workers, or by Ray Data tasks on CPU nodes."""
-    decode_threads: pydantic.PositiveInt = 2
-    """Decoding threads of each training worker (decode: trainer)."""
     cached_views: int = pydantic.Field(0, ge=0)
     """Views of each picture whose vectors are computed once and kept (needs model.image.frozen); 0: pictures go through the network
     at every step."""
@@ -59,17 +45,6 @@ class DataSettings(Settings):
     """Neighbouring samples that are read together."""
     window_steps: pydantic.PositiveInt = 16
     """Steps that one reading task fetches and whose samples are mixed."""
-    balance: Literal["none", "languages"] = "none"
-    """Which samples make a batch: as they come, or of every language its share (samples of rare languages then come round more often)."""
-    balance_exponent: float = pydantic.Field(0.0, ge=0, le=1)
-    """A language's share of a batch grows as this power of its samples (balance: languages): 0 all alike, 1 as they come."""
-    last_batch: Literal["drop", "keep"] = "drop"
-    """What happens to samples that do not fill a batch at the end of an epoch."""
-
-    @pydantic.field_validator("languages")
-    @classmethod
-    def _one_spelling(cls, languages: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(normalise_language(language) for language in languages))
 
     @property
     def policy(self) -> BadSamplePolicy:
@@ -87,8 +62,32 @@ class DataSettings(Settings):
         return join(self.folder if "://" in self.folder else os.path.abspath(self.folder), folder)
 
 
-_MEMBER = re.compile(r"\.([\w.]+): (.*)", re.DOTALL)
-"""How a manifest names the member at fault."""
+class DataSettings(StoredDataSettings):
+    """Which data, and how it reaches the training workers."""
+
+    train: tuple[str, ...] = pydantic.Field(min_length=1)
+    """Folders of shards to train on, beneath `folder` (or absolute, or s3://)."""
+    validation: tuple[str, ...] = ()
+    """Folders of shards that choose the best checkpoint; one language per image."""
+    tests: dict[str, str] = pydantic.Field(default_factory=dict)
+    """Folders of shards to score, by the name they have in the score table."""
+    languages: tuple[str, ...] = ()
+    """Languages to use (BCP-47); empty: all that the training data has."""
+    decode: Literal["trainer", "cluster"] = "trainer"
+    """Where pictures are decoded: in threads of the training workers, or by Ray Data tasks on CPU nodes."""
+    decode_threads: pydantic.PositiveInt = 2
+    """Decoding threads of each training worker (decode: trainer)."""
+    balance: Literal["none", "languages"] = "none"
+    """Which samples make a batch: as they come, or of every language its share (samples of rare languages then come round more often)."""
+    balance_exponent: float = pydantic.Field(0.0, ge=0, le=1)
+    """A language's share of a batch grows as this power of its samples (balance: languages): 0 all alike, 1 as they come."""
+    last_batch: Literal["drop", "keep"] = "drop"
+    """What happens to samples that do not fill a batch at the end of an epoch."""
+
+    @pydantic.field_validator("languages")
+    @classmethod
+    def _one_spelling(cls, languages: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(normalise_language(language) for language in languages))
 
 
 class Samples:
@@ -118,7 +117,7 @@ class Samples:
         self.policy = policy or BadSamplePolicy()
         self.manifests = list(manifests)
         folders = ", ".join(manifest.folder for manifest in manifests)
-        found = {language for manifest in manifests for language in manifest.languages()}
+        found = {language for manifest in manifests for language, count in manifest.captions().items() if count}
         self.languages = tuple(normalise_language(language) for language in languages) or tuple(sorted(found))
         missing = [language for language in self.languages if language not in found]
         if missing:
@@ -128,8 +127,8 @@ class Samples:
         wanted = set(self.languages)
         places = []
         for source, manifest in enumerate(self.manifests):
-            tags, faults = manifest.table["languages"].to_pylist(), manifest.table["fault"].to_pylist()
-            rows = [row for row in range(len(manifest)) if faults[row] is None and wanted.intersection(tags[row])]
+            tags, counts, faults = (manifest.table[name].to_pylist() for name in ("languages", "captions", "fault"))
+            rows = [row for row in range(len(manifest)) if faults[row] is None and any(counts[row]) and wanted.intersection(tags[row])]
             places.append(np.stack([np.full(len(rows), source), np.array(rows, dtype=np.int64)]))
         self._source, self._row = np.concatenate(places, axis=1).astype(np.int64)
         if not len(self):
@@ -175,14 +174,7 @@ class Samples:
     @functools.cached_property
     def bad(self) -> list[BadSample]:
         """What indexing found: samples that cannot be used, and shards that could be read in part only (with an empty key)."""
-        found = []
-        for manifest in self.manifests:
-            found += [BadSample(manifest.folder, "", "", "shard", reason) for reason in manifest.damage]
-            for shard, key, cause, told in manifest.faults():
-                named = _MEMBER.match(told)
-                member, reason = named.groups() if named else ("", told)
-                found.append(BadSample(join(manifest.folder, shard), key, member, cause, reason))
-        return found
+        return bad_samples(self.manifests)
 
     @property
     def fingerprint(self) -> str:
@@ -235,17 +227,7 @@ class Samples:
 
     def stored_members(self, bad: BadSample) -> dict[str, bytes]:
         """The members of a bad sample as they lie in its shard now, as far as they can be read; none of another data set's sample."""
-        folder, _, shard = bad.shard.rpartition("/")
-        members: dict[str, bytes] = {}
-        for manifest in self.manifests:
-            if manifest.folder != folder:
-                continue
-            same = pc.and_(pc.equal(manifest.table["shard"], shard), pc.equal(manifest.table["key"], bad.key))
-            for sample in manifest.table.filter(same)["members"].to_pylist():
-                for member in sample:
-                    with contextlib.suppress(StorageError, UserError):
-                        members[member["extension"]] = self.storage.read(bad.shard, member["offset"], member["size"])
-        return members
+        return stored_members(self.manifests, self.storage, bad)
 
     def describe_bad(self, sample: int, error: SampleError) -> BadSample:
         """What is told of sample `sample`, which `error` says cannot be used."""

@@ -76,13 +76,28 @@ def train_tokenizer(captions: Iterable[str], vocab_size: int, max_tokens: int = 
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
+    return learn(tokenizer, trainer, captions, max_tokens)
+
+
+def learn(tokenizer: Tokenizer, trainer: trainers.Trainer, texts: Iterable[str], max_tokens: int) -> "PreTrainedTokenizerFast":
+    """Train `tokenizer` on `texts`, to put [CLS] and [SEP] around them: as a transformers tokenizer.
+
+    Args:
+        tokenizer: not yet trained.
+        trainer: for its kind of model; knows the special tokens.
+        texts: of all languages.
+        max_tokens: longest text the tokenizer itself admits (`model_max_length`).
+
+    Raises:
+        UserError: there are no texts.
+    """
     seen = 0
 
     def counted() -> Iterable[str]:
         nonlocal seen
-        for caption in captions:
+        for text in texts:
             seen += 1
-            yield whole(caption)
+            yield whole(text)
 
     tokenizer.train_from_iterator(counted(), trainer)
     if not seen:
@@ -92,6 +107,11 @@ def train_tokenizer(captions: Iterable[str], vocab_size: int, max_tokens: int = 
         pair=f"{CLS} $A {SEP} $B {SEP}",
         special_tokens=[(token, tokenizer.token_to_id(token)) for token in (CLS, SEP)],
     )
+    return fast_tokenizer(tokenizer, max_tokens)
+
+
+def fast_tokenizer(tokenizer: Tokenizer, max_tokens: int) -> "PreTrainedTokenizerFast":
+    """A trained `tokenizer` with our special tokens as transformers has it; `max_tokens` is its `model_max_length`."""
     from transformers import PreTrainedTokenizerFast
 
     return PreTrainedTokenizerFast(

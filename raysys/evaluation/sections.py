@@ -28,6 +28,12 @@ TERM_NAMES = {
     "train/loss_image": ("Image–image", "L_v, two views of a picture"),
     "train/loss_image_caption": ("Image–caption", "L_x"),
     "train/loss_cloze": ("Cloze", "L_c, masked word pieces"),
+    "train/loss_text": ("Text", "L_T, nats a sentence"),
+    "train/loss_cluster": ("Cluster", "L_C"),
+    "train/loss_perceptual": ("Perceptual", "L_P, minus the correlation"),
+    "train/loss_cross_modal": ("Cross-modal", "CM"),
+    "train/loss_ranking": ("Captions and pictures", "Cap2Img"),
+    "train/loss_caption": ("Other captions", "Cap2Cap, nats a caption"),
     "train/samples_per_second": ("Samples per second", "throughput"),
     "train/grad_norm": ("Gradient norm", "before clipping"),
 }
@@ -86,12 +92,7 @@ def _scores(data: ReportData) -> list[Markup]:
         return []
     table = score_table(data.results)
     splits = list(dict.fromkeys(column.split for column in table.columns))
-    explained = remark(
-        "R@1 is the share of sentences whose nearest sentence in another language is its translation, averaged over ordered pairs "
-        "of languages. “Share in top M − 1” ranks the sentences of all M − 1 other languages together and counts the true translations "
-        "among the first M − 1. "
-        "Ties count with the expected value of a random order. Bars share one scale within a column."
-    )
+    explained = remark(f"{data.explained} Bars share one scale within a column.")
     return [explained, *(_split_table(data, table, split) for split in splits)]
 
 
@@ -100,7 +101,6 @@ def _split_table(data: ReportData, table: ScoreTable, split: str) -> Markup:
     rows = [(system, [values[i] for i, _ in shown]) for system, values in table.rows if any(values[i] is not None for i, _ in shown)]
     tops = [max((values[c] or 0.0 for _, values in rows), default=0.0) or 1.0 for c in range(len(shown))]
     result = next(by_split[split] for by_split in data.results.values() if split in by_split)
-    size = f"{result['items']:,} items, {len(result['languages'])} languages"
     head = el("tr", el("th", "System", scope="col"), [el("th", _heading(column), scope="col") for _, column in shown])
     body = [
         el(
@@ -111,7 +111,7 @@ def _split_table(data: ReportData, table: ScoreTable, split: str) -> Markup:
         )
         for system, values in rows
     ]
-    note = " · ".join(part for part in (size, data.split_notes.get(split, ""), _lacking(result)) if part)
+    note = " · ".join(part for part in (_size(result), data.split_notes.get(split, ""), _lacking(result)) if part)
     return el(
         "div",
         el("h3", headline(split)),
@@ -131,8 +131,16 @@ def _bar(value: float | None, top: float, label: str) -> Markup:
     return el("td", format_score(value), meter, data_label=label)
 
 
+def _size(result: Any) -> str:
+    parts = [f"{result[name]:,} {name}" for name in ("items", "captions") if name in result]
+    return ", ".join([*parts, *([f"{len(result['languages'])} languages"] if "languages" in result else [])])
+
+
 def _lacking(result: Any) -> str:
-    lacking = {name: count for name, count in result["lacking"].items() if count}
+    """What of the split could not be scored: counts of items, or how to get what is not there."""
+    lacking = {name: count for name, count in result.get("lacking", {}).items() if count}
+    if any(isinstance(why, str) for why in lacking.values()):
+        return "not here: " + "; ".join(f"{name} ({why})" for name, why in lacking.items())
     return "left out for want of a caption or image: " + ", ".join(f"{k} {v}" for k, v in lacking.items()) if lacking else ""
 
 

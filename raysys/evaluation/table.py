@@ -1,5 +1,6 @@
 """The table that a run ends with: systems in rows, scores on each test split in columns."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -49,25 +50,38 @@ HEADLINES = (
     ("eval/word_translation_R@10_disjoint_procrustes", "…Procrustes"),
     ("eval/word_translation_dictionary_R@10", "dictionary"),
     ("eval/word_translation_dictionary_R@10_procrustes", "…Procrustes"),
+    ("eval/mNNO", "mNNO"),
+    ("eval/rho_vis", "ρ_vis"),
+    ("eval/C_inter", "C_inter"),
+    ("eval/C_intra", "C_intra"),
 )
 """What the table shows of each split, where the split has it."""
+_SENTENCES = re.compile(r"eval/(?:senteval_(?P<task>.+)_accuracy|(?P<rated>SICK|STS_[^_]+)_spearman)")
+"""Metrics whose names depend on which data sets there are: accuracy of a task, and correlation with the pairs of a whole set."""
+
+
+def headlines_of(results: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> list[tuple[str, str]]:
+    """`HEADLINES`, and one for each task and each set of rated pairs in `results`."""
+    names = dict.fromkeys(name for by_split in results.values() for split in by_split.values() for name in split["metrics"])
+    found = {name: match for name in names if (match := _SENTENCES.fullmatch(name))}
+    return [*HEADLINES, *((name, match["task"] or match["rated"].replace("_", "/", 1)) for name, match in found.items())]
 
 
 def score_table(
-    results: Mapping[str, Mapping[str, Mapping[str, Any]]], headlines: Sequence[tuple[str, str]] = HEADLINES, chance: bool = True
+    results: Mapping[str, Mapping[str, Mapping[str, Any]]], headlines: Sequence[tuple[str, str]] | None = None, chance: bool = True
 ) -> ScoreTable:
     """Arrange results of :func:`raysys.evaluation.scores.score`.
 
     Args:
         results: system → split → result; rows and columns keep this order.
-        headlines: (metric, heading) pairs to show of each split.
+        headlines: (metric, heading) pairs to show of each split; by default those of :func:`headlines_of`.
         chance: put a first row with what a random ranking gets.
     """
     splits = list(dict.fromkeys(split for by_split in results.values() for split in by_split))
     columns = [
         Column(split, metric, label)
         for split in splits
-        for metric, label in headlines
+        for metric, label in (headlines_of(results) if headlines is None else headlines)
         if any(metric in by_split.get(split, {}).get("metrics", {}) for by_split in results.values())
     ]
     rows = [

@@ -18,5 +18,5 @@ def headline(split: str) -> str:
 
 
 def named(name: str) -> Markup:
-    """A name in which `L_t` and its like get their index lowered."""
-    return Markup(re.sub(r"\bL_([a-z])\b", r"L<sub>\1</sub>", escape(name)))
+    """A name in which `L_t`, `C_g`, `ρ_vis` and their like get their index lowered."""
+    return Markup(re.sub(r"\b([A-Zρ])_([a-z]+)\b", r"\1<sub>\2</sub>", escape(name)))

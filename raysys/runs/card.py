@@ -4,11 +4,12 @@ import json
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 
 from raysys.data.samples import Samples
 from raysys.evaluation.table import render, score_table
 from raysys.runs.run import SavedRun
-from raysys.shards.manifest import NAME
+from raysys.shards.manifest import NAME, Manifest, load_or_build
 from raysys.shards.reader import RawSample
 from raysys.shards.sample import SampleError
 from raysys.storage import join
@@ -27,6 +28,9 @@ def data_facts(run: SavedRun) -> list[DataFacts]:
         return []
     facts = []
     for name in data.train:
+        if name in getattr(data, "text", ()):
+            facts.append(_sentences(name, load_or_build(storage, data.locate(name), lambda line: None), data.language))
+            continue
         everything = data.load([name], (), storage, log=lambda line: None)
         languages = [language for language in data.languages if language in everything.languages]
         samples = Samples(everything.manifests, languages, storage, data.layout, data.policy)
@@ -37,6 +41,12 @@ def data_facts(run: SavedRun) -> list[DataFacts]:
                     captions[language] += int(count)
         facts.append(DataFacts(name, samples.counts(), captions, _licences(samples)))
     return facts
+
+
+def _sentences(name: str, manifest: Manifest, language: str) -> DataFacts:
+    """Of ordered sentences: pieces of documents, and the sentences in them."""
+    table = manifest.table.filter([language in tags for tags in manifest.table["languages"].to_pylist()])
+    return DataFacts(name, {language: len(table)}, {language: len(pc.list_flatten(table["sentences"]))}, ())
 
 
 def _licences(samples: Samples) -> tuple[str, ...]:

@@ -1,18 +1,16 @@
-"""The comparison of Globetrotter with the systems of its paper: which runs belong to it, and which are finished."""
+"""A comparison of a paper's systems: which runs belong to it, and which are finished."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, Generic
 
 import pydantic
 
 from raysys.errors import UserError
 from raysys.runs.card import SCORES
-from raysys.runs.run import SavedRun, run_folder
-from raysys.runs.settings import GlobetrotterSettings
+from raysys.runs.run import AnyRunSettings, RunTree, SavedRun, load_settings, run_folder
 from raysys.settings import Settings
-from raysys.systems.settings import SystemName
 from raysys.training.run_folder import RunFolder
 
 
@@ -20,19 +18,15 @@ class ComparisonSettings(Settings):
     """Which runs are compared, and where they are kept."""
 
     data: str
-    """A settings file in jobs/configs/comparison, by its name without .yaml, or the path of another one."""
+    """A settings file of this comparison in jobs/configs, by its name without .yaml, or the path of another one."""
     seeds: Annotated[tuple[pydantic.NonNegativeInt, ...], pydantic.Field(min_length=1)] = (0, 1, 2)
     """Every system is trained once with each."""
-    systems: Annotated[tuple[SystemName, ...], pydantic.Field(min_length=1)] = get_args(SystemName)
-    """What is trained."""
     storage: str | None = None
-    """Folder of the runs and of the page, local or s3://; by default runs/comparison/<data>."""
+    """Folder of the runs and of the page, local or s3://; by default one in runs, by the name of the settings file."""
     parallel: pydantic.PositiveInt | None = None
     """Runs at a time; by default as many as the CPUs (and GPUs) of the cluster or of this machine have room for."""
     also: tuple[str, ...] = ()
     """Folders of further runs to show: options beyond the paper, trained by other commands."""
-    human: tuple[str, ...] = ("tuxpaint", "human")
-    """Test splits with one of these in their names were translated by people, and are shown apart."""
 
 
 _NO_MATTER = (
@@ -45,13 +39,15 @@ _NO_MATTER = (
 
 
 @dataclass(frozen=True)
-class Entry:
+class Entry(Generic[RunTree]):
     """A run of the comparison: one system, one seed."""
 
     system: str
     seed: int
-    settings: GlobetrotterSettings
+    settings: RunTree
     """As the run has them from the start, with what its system changes."""
+    base: "Entry[RunTree] | None" = None
+    """The run that this one begins with or stands on, which has to be finished before."""
 
     @property
     def name(self) -> str:
@@ -65,31 +61,35 @@ class Entry:
 
     def saved(self) -> SavedRun:
         """What is there of it. Raises UserError where there is nothing."""
-        return SavedRun(self.folder.load_settings(GlobetrotterSettings), self.folder)
+        return SavedRun(load_settings(self.folder), self.folder)
 
 
-def entries(base: GlobetrotterSettings, systems: Sequence[str], seeds: Sequence[int]) -> list[Entry]:
-    """All runs, seed by seed, so that a comparison that is cut short holds all systems of some seeds.
+def make_entry(base: RunTree, system: str, seed: int, stands_on: Entry[RunTree] | None = None) -> Entry[RunTree]:
+    """The run of a system with a seed, called <system>-seed-<seed>.
+
+    Args:
+        base: settings that all runs have in common.
+        system: of the run.
+        seed: of the run.
+        stands_on: the run that it begins with or stands on.
 
     Raises:
-        UserError: a system cannot be trained with these settings.
+        UserError: the system cannot be trained with these settings.
     """
-    made = []
-    for seed in seeds:
-        for system in systems:
-            training = base.training.model_copy(update={"seed": seed})
-            run = base.run.model_copy(update={"name": f"{system}-seed-{seed}"})
-            settings = base.model_copy(update={"system": system, "training": training, "run": run})
-            made.append(Entry(system, seed, settings.resolved()))
-    return made
+    training = base.training.model_copy(update={"seed": seed})
+    run = base.run.model_copy(update={"name": f"{system}-seed-{seed}"})
+    changed: dict[str, Any] = {"system": system, "training": training, "run": run}
+    if stands_on is not None:
+        changed["model"] = base.model.model_copy(update={"base": stands_on.settings.run.name})
+    return Entry(system, seed, base.model_copy(update=changed).resolved(), stands_on)
 
 
-def progress(entry: Entry, total_steps: int | None) -> int | None:
+def progress(entry: Entry[RunTree], total_steps: int | None) -> int | None:
     """Steps that are done of a run; None: it is finished, all steps and the scores of all test splits.
 
     Args:
         entry: the run.
-        total_steps: of every run; None where it is not known, and a scored run counts as finished.
+        total_steps: of the run; None where it is not known, and a scored run counts as finished.
 
     Raises:
         UserError: there is a run of that name with other settings; names the first that differs.
@@ -104,20 +104,19 @@ def progress(entry: Entry, total_steps: int | None) -> int | None:
             "another --storage, or delete that run"
         )
     latest = saved.checkpoints.latest()
-    if latest is None:
-        return 0
-    if total_steps is not None and latest.step > total_steps:
+    done = latest.step if latest else 0
+    if total_steps is not None and done > total_steps:
         raise UserError(
-            f"the run {entry.folder.uri} is there and was trained for {latest.step} steps, not {total_steps} as asked for now: give the "
+            f"the run {entry.folder.uri} is there and was trained for {done} steps, not {total_steps} as asked for now: give the "
             "comparison another --storage, or delete that run"
         )
-    whole = total_steps is None or latest.step == total_steps
+    whole = not entry.settings.trained or (latest is not None and total_steps in (None, done))
     # A run that was scored in another way is scored again.
     alike = saved.settings.evaluation == entry.settings.evaluation and saved.settings.data.tests == entry.settings.data.tests
-    return None if whole and alike and finished_scores(saved, entry.settings.data.tests) is not None else latest.step
+    return None if whole and alike and finished_scores(saved, entry.settings.data.tests) is not None else done
 
 
-def differences(before: GlobetrotterSettings, now: GlobetrotterSettings) -> dict[str, tuple[Any, Any]]:
+def differences(before: AnyRunSettings, now: AnyRunSettings) -> dict[str, tuple[Any, Any]]:
     """Dotted setting → (before, now), of those that change what is trained.
 
     A finished run has the languages of its data in its settings; where `now` leaves them open, they are no difference.
@@ -137,9 +136,10 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def finished_scores(run: SavedRun, tests: Mapping[str, str]) -> dict[str, Any] | None:
-    """scores.json, if it is of the run's best checkpoint and has every test split."""
+    """scores.json, if it is of the run's best checkpoint (where it is trained step by step) and has every test split."""
     if not run.folder.storage.exists(run.folder.path(SCORES)):
         return None
     scores: dict[str, Any] = json.loads(run.folder.read_text(SCORES))
     best = run.checkpoints.best()
-    return scores if best and scores["step"] == best.step and set(tests) <= set(scores["data"]) else None
+    current = best is not None and scores["step"] == best.step if run.settings.trained else best is None
+    return scores if current and set(tests) <= set(scores["data"]) else None

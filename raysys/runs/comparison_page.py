@@ -2,13 +2,12 @@
 
 import dataclasses
 import json
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from raysys.data.samples import Samples
 from raysys.errors import RunFailed, UserError
-from raysys.evaluation.comparison.data import Comparison, Row, WordExample
+from raysys.evaluation.comparison.data import Comparison, WordExample
 from raysys.evaluation.comparison.figures import SENTENCES, THIS
 from raysys.evaluation.comparison.page import write_comparison
 from raysys.evaluation.comparison.paper import SYSTEMS
@@ -17,48 +16,27 @@ from raysys.evaluation.comparison.words import word_examples
 from raysys.evaluation.examples import failures, translation_examples
 from raysys.evaluation.procrustes import TooFewPairs, align
 from raysys.evaluation.scores import Item
+from raysys.evaluation.side_by_side.row import Row
 from raysys.evaluation.word_scores import WORDS
-from raysys.runs.comparison import Entry, differences, finished_scores, progress
+from raysys.runs.comparison import Entry
+from raysys.runs.comparison_gather import further_rows, gather_runs, length_of, numbered
 from raysys.runs.evaluate import load_items, load_split
 from raysys.runs.export import trained_encoder
 from raysys.runs.run import Log, SavedRun, load_run
 from raysys.runs.scoring import Scoring
+from raysys.runs.settings import GlobetrotterSettings
 from raysys.runs.words import located, make_word_task, training_texts, vectors_of_words
 from raysys.storage import Storage, join
 from raysys.systems.encoder import Encoder
 from raysys.systems.settings import TITLES
 
 PAGE, NUMBERS = "comparison.html", "comparison.json"
+GlobetrotterEntry = Entry[GlobetrotterSettings]
 
 
-class _Gathered:
-    """Scores of runs, all of the same test data."""
-
-    def __init__(self) -> None:
-        self.data: dict[str, str] = {}
-        """Split → fingerprint, of the first run that has it."""
-        self.references: dict[str, dict[int, Any]] = {}
-        """What Globetrotter's runs were scored beside → seed → results."""
-        self.missing: list[tuple[str, str]] = []
-
-    def results(self, name: str, run: SavedRun, seed: int, references: bool = False) -> dict[str, Any] | None:
-        """Split → scores of one run; None, and a note why, where there are none that can be compared."""
-        scores = finished_scores(run, {})
-        if scores is None:
-            self.missing.append((name, "it has no scores of its best checkpoint"))
-            return None
-        other = [split for split, fingerprint in scores["data"].items() if self.data.setdefault(split, fingerprint) != fingerprint]
-        if other:
-            self.missing.append((name, f"it was scored on other test data ({', '.join(other)}) than the runs before it"))
-            return None
-        results = dict(scores["results"])
-        own: dict[str, Any] = results.pop(run.name)
-        for reference, result in results.items() if references else ():
-            self.references.setdefault(reference, {})[seed] = result
-        return own
-
-
-def gather(made: Sequence[Entry], total_steps: int | None, also: Sequence[SavedRun], human: Sequence[str], title: str) -> Comparison:
+def gather(
+    made: Sequence[GlobetrotterEntry], total_steps: int | None, also: Sequence[SavedRun], human: Sequence[str], title: str
+) -> Comparison:
     """What the page is made from, but for examples.
 
     Args:
@@ -68,42 +46,25 @@ def gather(made: Sequence[Entry], total_steps: int | None, also: Sequence[SavedR
         human: parts of the names of test splits that were translated by people.
         title: heading.
     """
-    found, seeds = _Gathered(), sorted({entry.seed for entry in made})
-    systems: dict[str, dict[int, Any]] = {entry.system: {} for entry in made}
-    for entry in made:
-        done = progress(entry, total_steps)
-        if done is not None:
-            found.missing.append((entry.name, f"{done} of {total_steps or 'its'} steps are done" if done else "it is not trained yet"))
-        elif (results := found.results(entry.name, entry.saved(), entry.seed, references=entry.system == THIS)) is not None:
-            systems[entry.system][entry.seed] = results
-    beyond: dict[str, dict[int, Any]] = {}
-    changes: dict[str, Any] = {}
-    base = next((entry for entry in made if entry.system == THIS), None)
-    for run in also:
-        numbered = re.fullmatch(r"(.+)-seed-(\d+)", run.name)
-        group, seed = (numbered[1], int(numbered[2])) if numbered else (run.name, run.settings.training.seed)
-        if (results := found.results(run.name, run, seed)) is not None:
-            beyond.setdefault(group, {})[seed] = results
-            changed = differences(base.settings, run.settings) if base else {}
-            changes[group] = {key: change for key, change in changed.items() if key not in ("training.seed", "data.languages")}
+    seeds = sorted({entry.seed for entry in made})
+    found = gather_runs(made, lambda entry: total_steps, THIS)
+    beyond = further_rows(found, also, next((entry for entry in made if entry.system == THIS), None))
     splits = [split for split in found.data if split != WORDS]
     settings = made[0].settings
-    training = settings.training
-    length = f"{total_steps or training.steps} steps" if total_steps or training.steps else f"{training.epochs:g} epochs"
     return Comparison(
         title=title,
-        summary=f"{len(systems)} systems, each trained with {len(seeds)} seed{'s' if len(seeds) > 1 else ''} on the same data, in "
-        f"{length} of {training.global_batch} samples.",
+        summary=f"{numbered(len(found.results), 'system')}, each trained with {numbered(len(seeds), 'seed')} on the same data, in "
+        f"{length_of(total_steps, settings)}.",
         facts=[("Seeds", ", ".join(map(str, seeds))), ("Training data", ", ".join(settings.data.train)), ("Test data", ", ".join(splits))],
-        rows=[Row(name, TITLES[name], systems[name], len(seeds)) for name in SYSTEMS if name in systems],
-        references=[Row(name, name, results) for name, results in found.references.items()],
-        also=[Row(name, name, results, changes=changes[name]) for name, results in beyond.items()],
+        rows=[Row(name, TITLES[name], found.results[name], len(seeds)) for name in SYSTEMS if name in found.results],
+        references=[Row(name, name, results) for name, results in found.beside.items()],
+        also=beyond,
         human=[split for split in splits if any(part in split for part in human)],
         missing=found.missing,
     )
 
 
-def shown_entry(data: Comparison, made: Sequence[Entry]) -> Entry | None:
+def shown_entry(data: Comparison, made: Sequence[GlobetrotterEntry]) -> GlobetrotterEntry | None:
     """The run whose examples are shown: Globetrotter with the first seed that was scored, or else the first run; None without scores.
 
     Not the one that the test splits like best.
@@ -112,7 +73,7 @@ def shown_entry(data: Comparison, made: Sequence[Entry]) -> Entry | None:
     return next((entry for entry in scored if entry.system == THIS), next(iter(scored), None))
 
 
-def with_examples(data: Comparison, entry: Entry, log: Log = print) -> Comparison:
+def with_examples(data: Comparison, entry: GlobetrotterEntry, log: Log = print) -> Comparison:
     """The comparison with examples of one of its runs, for which the test data and the run's export are read."""
     run = entry.saved()
     encoder = trained_encoder(run, log)
@@ -147,7 +108,7 @@ def _words(run: SavedRun, encoder: Encoder, items: Mapping[str, Sequence[Item]],
 
 
 def write_page(
-    made: Sequence[Entry],
+    made: Sequence[GlobetrotterEntry],
     total_steps: int | None,
     also: Sequence[str],
     human: Sequence[str],
@@ -175,7 +136,11 @@ def write_page(
         except (UserError, RunFailed) as error:  # the data may be elsewhere by now; the numbers do not need it
             log(f"the page has no examples: {error}")
     data = dataclasses.replace(data, commands=commands)
-    storage = Storage(base.storage)
-    storage.write(join(base.run.storage, NUMBERS), (json.dumps(record(data), indent=1, allow_nan=False) + "\n").encode())
-    storage.write(join(base.run.storage, PAGE), write_comparison(data).encode())
-    return join(base.run.storage, PAGE)
+    return store_page(base.run.storage, Storage(base.storage), write_comparison(data), record(data))
+
+
+def store_page(folder: str, storage: Storage, page: str, numbers: Mapping[str, Any]) -> str:
+    """Write the page and its numbers into the folder of the runs; returns where the page lies."""
+    storage.write(join(folder, NUMBERS), (json.dumps(numbers, indent=1, allow_nan=False) + "\n").encode())
+    storage.write(join(folder, PAGE), page.encode())
+    return join(folder, PAGE)

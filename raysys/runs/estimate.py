@@ -8,8 +8,13 @@ import psutil
 import torch
 
 from raysys.data.batches import Batch
+from raysys.data.grounded_batches import GroundedBatch
 from raysys.runs.doctor.node import gather
-from raysys.runs.networks import build_system, fitted_model, has_tokenizer, saved_start, saved_tokenizer
+from raysys.runs.grounded.base import GroundedStart
+from raysys.runs.grounded.networks import build_grounded
+from raysys.runs.grounded.noise import random_grounded_batch
+from raysys.runs.grounded.settings import GroundedSettings
+from raysys.runs.networks import build_system, has_tokenizer, saved_start, saved_tokenizer, starting_system
 from raysys.runs.run import Run
 from raysys.training import estimate as model
 from raysys.training.engine import engine_config
@@ -70,10 +75,8 @@ def measure_run(run: Run) -> Measured:
     """
     settings, micro_batch = run.settings, max(map(max, micro_batch_counts(run)))
     process = psutil.Process().memory_info().rss
-    start = saved_start(run)
-    model_settings = fitted_model(settings, saved_tokenizer(run), start) if has_tokenizer(run) else settings.model
     device = torch.device("cuda" if settings.training.gpu and torch.cuda.is_available() else "cpu")
-    system = build_system(settings, model_settings, start).train()
+    system = _system(run).train()
     if settings.training.activation_checkpointing:
         system.checkpoint_activations()
     weights = count_weights(system, random_batch(run, system, 2), engine_sizes(settings.training, 3)[1].persistent)
@@ -87,10 +90,19 @@ def measure_run(run: Run) -> Measured:
         torch.set_num_threads(threads)
 
 
+def _system(run: Run) -> Any:
+    """The run's networks; of the largest vocabulary allowed, where it has no tokenizer yet."""
+    if has_tokenizer(run):
+        return starting_system(run, saved_tokenizer(run))
+    if isinstance(run.settings, GroundedSettings):
+        return build_grounded(run.settings, run.settings.model.text.vocabulary_size, GroundedStart())
+    return build_system(run.settings, run.settings.model, saved_start(run))
+
+
 def _measure(run: Run, system: Any, weights: Weights, device: torch.device, micro_batch: int) -> Measured:
     training = run.settings.training
 
-    def batch_of(samples: int) -> Batch:
+    def batch_of(samples: int) -> Batch | GroundedBatch:
         return random_batch(run, system, samples).to(device)
 
     half = torch.float16 if training.precision == "fp16" else None
@@ -111,9 +123,11 @@ def _measure(run: Run, system: Any, weights: Weights, device: torch.device, micr
     )
 
 
-def random_batch(run: Run, system: Any, samples: int) -> Batch:
+def random_batch(run: Run, system: Any, samples: int) -> Batch | GroundedBatch:
     """A batch of noise in the shape of the run's, its captions as long as the settings allow."""
     settings, generator = run.settings, torch.Generator().manual_seed(0)
+    if isinstance(settings, GroundedSettings):
+        return random_grounded_batch(settings, samples, generator)
     batch = noise_batch(samples, system.model.text.vocabulary_size + system.model.text.trigram_buckets, longest_caption(run), generator)
     if settings.system == "supervised":
         texts: dict[str, Any] = {"translation_ids": batch.input_ids, "translation_mask": batch.attention_mask}

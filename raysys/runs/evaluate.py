@@ -90,7 +90,7 @@ def evaluate_run(
     if error := results[run.name].get(WORDS, {}).get("procrustes", {}).get("error"):
         log(error)
     scores = {"step": encoder.info.get("step"), "data": fingerprints, "results": results}
-    kept = scores if tests is None else _beside_others(run, scores)
+    kept = scores if tests is None else beside_others(run, scores)
     run.folder.write_text(SCORES, json.dumps(kept, indent=2, allow_nan=False) + "\n")
     update_card(run)
     if results and splits:
@@ -110,7 +110,7 @@ def _reference_scores(run: SavedRun, name: str, scoring: Scoring, fingerprints: 
     return json.loads(storage.read(uri))
 
 
-def _beside_others(run: SavedRun, scores: dict[str, Any]) -> dict[str, Any]:
+def beside_others(run: SavedRun, scores: dict[str, Any]) -> dict[str, Any]:
     """`scores` together with those of other splits that were written before for the same step."""
     if not run.folder.storage.exists(run.folder.path(SCORES)):
         return scores

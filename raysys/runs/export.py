@@ -8,10 +8,11 @@ from typing import Literal
 
 from transformers import PreTrainedTokenizerFast
 
+from raysys.data.vector_files import read_vectors
 from raysys.errors import UserError
 from raysys.runs.card import data_facts, score_text, training_facts
 from raysys.runs.folders import download_folder, upload_folder
-from raysys.runs.networks import build_system, fitted_model, saved_start, saved_tokenizer
+from raysys.runs.networks import saved_tokenizer, starting_system
 from raysys.runs.run import Log, SavedRun
 from raysys.storage import Storage, is_remote, join
 from raysys.systems.encoder import CARD, Encoder
@@ -20,6 +21,7 @@ from raysys.systems.export.onnx_export import export_onnx
 from raysys.systems.export.sentence_transformers_export import export_sentence_transformers
 from raysys.systems.export.transformers_export import export_transformers
 from raysys.systems.globetrotter import Globetrotter
+from raysys.systems.grounded.encoder import GroundedEncoder
 from raysys.training.checkpoints import CheckpointState
 from raysys.training.export import load_weights
 
@@ -34,10 +36,11 @@ FORMATS = ("transformers", *_BESIDE)
 
 def make_encoder(run: SavedRun, tokenizer: PreTrainedTokenizerFast, state: CheckpointState | None) -> Encoder:
     """The networks of a checkpoint as an encoder; without one, as they were before training."""
-    start = saved_start(run)
-    system = build_system(run.settings, fitted_model(run.settings, tokenizer, start), start)
+    system = starting_system(run, tokenizer)
     if state is not None:
         load_weights(system, run.checkpoints, state)
+    if isinstance(system, GroundedEncoder):
+        system.leave_out_decoders()
     info = {
         "run": run.name,
         "system": run.settings.system,
@@ -71,7 +74,11 @@ def export(
         UserError: there is no such checkpoint, the folder cannot be written, or the packages that a format needs are not installed.
         RunFailed: what was written differs from the trained encoder.
     """
-    encoder = make_encoder(run, tokenizer, run.checkpoint(which))
+    encoder = make_encoder(run, tokenizer, run.checkpoint(which) if run.settings.trained else None)
+    if isinstance(encoder.system, GroundedEncoder) and (expansion := run.settings.model.text.expansion):
+        large = read_vectors(run.settings.data.locate(expansion), run.folder.storage)
+        encoder.tokenizer = encoder.system.expand(encoder.tokenizer, large)
+        log(f"the encoder reads {len(encoder.tokenizer):,} words, {len(encoder.tokenizer) - len(tokenizer):,} of them from {expansion}")
     store(run, encoder, to or run.folder.path("export"), formats, log)
     return encoder
 
@@ -122,5 +129,6 @@ def trained_encoder(run: SavedRun, log: Log = print) -> Encoder:
     """The run's export; where it has none, its best checkpoint is exported now. Raises UserError without checkpoint."""
     if is_export(run.folder.storage, run.folder.path("export")):
         return load_export(run.folder.storage, run.folder.path("export"))
-    run.checkpoint("best")  # says what to do where there is none
+    if run.settings.trained:
+        run.checkpoint("best")  # says what to do where there is none
     return export(run, saved_tokenizer(run), log)

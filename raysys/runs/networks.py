@@ -16,6 +16,9 @@ from raysys.errors import UserError
 from raysys.models.heads import WhitenedHead, Whitening
 from raysys.models.images import ImageBackbone, SimCLRViews
 from raysys.runs.folders import download_folder
+from raysys.runs.grounded import base
+from raysys.runs.grounded.networks import build_grounded
+from raysys.runs.grounded.settings import GroundedSettings
 from raysys.runs.run import SavedRun
 from raysys.runs.settings import GlobetrotterSettings
 from raysys.systems.build import make_system
@@ -59,9 +62,17 @@ def build_system(settings: GlobetrotterSettings, model: ModelSettings, start: St
     return system
 
 
+def starting_system(run: SavedRun, tokenizer: PreTrainedTokenizerFast) -> Any:
+    """The networks of a run as they were before training."""
+    if isinstance(run.settings, GroundedSettings):
+        return build_grounded(run.settings, len(tokenizer), base.saved_start(run))
+    start = saved_start(run)
+    return build_system(run.settings, fitted_model(run.settings, tokenizer, start), start)
+
+
 def forget_start(run: SavedRun) -> None:
     """Delete what an attempt without checkpoint has left, which other settings may now make differently."""
-    for name in ("tokenizer", _WHITENING, _WORDS):
+    for name in ("tokenizer", _WHITENING, _WORDS, *base.FILES):
         run.folder.storage.delete(run.folder.path(name), recursive=True)
 
 

@@ -10,8 +10,8 @@ from raysys.evaluation.report import write_report
 from raysys.evaluation.report_data import ReportData
 from raysys.evaluation.scores import EncodedItems, Item
 from raysys.runs.evaluate import Evaluation
-from raysys.runs.run import Run, SavedRun
-from raysys.systems.settings import TITLES
+from raysys.runs.run import Run, SavedRun, program_of
+from raysys.systems.build import TITLES
 from raysys.training.ledger import Ledger
 
 REPORT = "report.html"
@@ -33,7 +33,7 @@ def report_run(run: Run, evaluation: Evaluation) -> str:
     data = ReportData(
         title=run.name,
         summary=_summary(run),
-        facts=_facts(run, evaluation.scores["step"]),
+        facts=report_facts(run, evaluation.scores["step"]),
         results=evaluation.scores["results"],
         this=run.name,
         rival=next(iter(run.settings.evaluation.beside), "").rsplit("/", 1)[-1],
@@ -45,7 +45,7 @@ def report_run(run: Run, evaluation: Evaluation) -> str:
         samples=_samples(run, items),
         bad_samples=[(f"{line['shard']}: {line['key']}", line["reason"]) for line in Ledger(run.folder, [run.samples]).lines],
         settings=settings_module.dumps(run.settings),
-        commands=_commands(run),
+        commands=commands(run),
     )
     run.folder.write_text(REPORT, write_report(data))
     return run.folder.path(REPORT)
@@ -66,7 +66,8 @@ def _summary(run: Run) -> str:
     return f"{TITLES[settings.system]} on {len(run.samples):,} {what} in one of {len(run.samples.languages)} languages; {told}{left_out}"
 
 
-def _facts(run: Run, step: int) -> list[tuple[str, str]]:
+def report_facts(run: Run, step: int) -> list[tuple[str, str]]:
+    """How the run was trained, in short label–value pairs."""
     training = run.settings.training
     speeds = [line["train/samples_per_second"] for line in run.folder.metrics() if line.get("train/samples_per_second")]
     facts = [
@@ -91,10 +92,11 @@ def _samples(run: Run, items: Mapping[str, list[Item]]) -> dict[str, dict[str, i
     return counts
 
 
-def _commands(run: SavedRun) -> list[tuple[str, str]]:
+def commands(run: SavedRun) -> list[tuple[str, str]]:
+    """(what it does, command line) of what a person may do with the run."""
     place = shlex.quote(run.folder.uri)
     return [
-        ("Train it again, or go on", f"python jobs/globetrotter.py --config {place}/settings.yaml"),
+        ("Train it again, or go on", f"python jobs/{program_of(run.settings)} --config {place}/settings.yaml"),
         ("Score it again", f"python jobs/evaluate.py --run {place}"),
         ("Compare sentences", f'python jobs/embed.py --run {place} --text "a red apple" "ein roter Apfel"'),
         ("Export for transformers", f"python jobs/export.py --run {place} --out encoder"),
@@ -103,4 +105,4 @@ def _commands(run: SavedRun) -> list[tuple[str, str]]:
 
 def next_steps(run: SavedRun) -> list[str]:
     """What a person may run next, one command a line."""
-    return [f"  {command}" for _, command in _commands(run)[1:]]
+    return [f"  {command}" for _, command in commands(run)[1:]]

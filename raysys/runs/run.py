@@ -1,10 +1,11 @@
 """A run: its settings, folder, data and plan, checked before anything is started."""
 
 import os
+import re
 import urllib.parse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from raysys.data.grouped_plan import GroupedPlan, language_groups, tempered_shares
 from raysys.data.plan import Plan
@@ -12,23 +13,26 @@ from raysys.data.samples import Samples
 from raysys.data.translations import check_translations
 from raysys.errors import UserError
 from raysys.models.backbones import check_backbone
+from raysys.runs.grounded.settings import GroundedSettings
 from raysys.runs.settings import GlobetrotterSettings
 from raysys.storage import Storage, StorageSettings, is_remote, join
-from raysys.systems.settings import without_effect
+from raysys.systems.grounded.names import GROUNDED_TITLES
 from raysys.training.checkpoints import Checkpoints, CheckpointState
 from raysys.training.resources import check_cpus
 from raysys.training.run_folder import RunFolder
 from raysys.training.settings import RunSettings, TrainingSettings
 
 Log = Callable[[str], None]
+AnyRunSettings = GlobetrotterSettings | GroundedSettings
+RunTree = TypeVar("RunTree", GlobetrotterSettings, GroundedSettings)
 
 
 @dataclass(frozen=True)
 class SavedRun:
     """A run as its folder tells it: enough to load what it has trained, without its data."""
 
-    settings: GlobetrotterSettings
-    """As resolved when training began: `data.languages` names all languages in use."""
+    settings: Any
+    """As resolved when training began: GlobetrotterSettings, whose `data.languages` names all languages in use, or GroundedSettings."""
     folder: RunFolder
 
     @property
@@ -52,7 +56,7 @@ class SavedRun:
             raise UserError(
                 f"the run {self.folder.uri} has no checkpoint yet: let it train to its first one "
                 f"(every {self.settings.training.checkpoint_every} steps) with: "
-                f"python jobs/globetrotter.py --config {self.folder.path('settings.yaml')}"
+                f"python jobs/{program_of(self.settings)} --config {self.folder.path('settings.yaml')}"
             )
         if isinstance(which, int):
             if which not in states:
@@ -70,17 +74,25 @@ class SavedRun:
 class Run(SavedRun):
     """A run and its data, checked, before anything was started."""
 
-    samples: Samples
+    samples: Any
+    """Samples, or of a grounded run Streams."""
     validation: Samples | None
     plan: Plan
 
     @property
     def total_steps(self) -> int:
-        """Steps of the whole run."""
+        """Steps of the whole run; 0 where there is nothing to train step by step."""
+        if not self.settings.trained:
+            return 0
         return self.settings.training.total_steps(self.plan.steps_per_epoch)
 
 
-def run_folder(settings: GlobetrotterSettings) -> RunFolder:
+def program_of(settings: AnyRunSettings) -> str:
+    """The program in `jobs/` that trains runs of these settings."""
+    return "grounded.py" if isinstance(settings, GroundedSettings) else "globetrotter.py"
+
+
+def run_folder(settings: AnyRunSettings) -> RunFolder:
     """Where the run of these settings is kept."""
     return open_folder(Storage(settings.storage), join(settings.run.storage, settings.run.name))
 
@@ -92,7 +104,7 @@ def open_folder(storage: Storage, uri: str) -> RunFolder:
     return RunFolder(storage, uri if "://" in uri else os.path.abspath(uri))
 
 
-def check_paths(settings: GlobetrotterSettings) -> None:
+def check_paths(settings: AnyRunSettings) -> None:
     """Raise UserError for relative folders in a submitted job, which runs in a temporary copy of the working directory."""
     if "RAY_JOB_CONFIG_JSON_ENV_VAR" not in os.environ:
         return
@@ -110,16 +122,10 @@ def open_run(settings: GlobetrotterSettings, log: Log = print) -> Run:
     Raises:
         UserError: says what is wrong and what to change.
     """
-    settings = settings.resolved()
-    check_paths(settings)
-    if not os.environ.get("RAY_ADDRESS"):
-        check_cpus(settings.ray.cpus, settings.training)
-    folder = run_folder(settings)
-    if folder.exists():
-        if not settings.data.languages:
-            settings = with_data(settings, languages=folder.load_settings(GlobetrotterSettings).data.languages)
-        if Checkpoints(folder, 1).latest():
-            folder.check_resumable(settings)
+    settings, folder = open_settings(settings)
+    if folder.exists() and not settings.data.languages:
+        settings = with_data(settings, languages=folder.load_settings(GlobetrotterSettings).data.languages)
+    check_resumable(settings, folder)
     data, training, storage = settings.data, settings.training, folder.storage
     samples = data.load(data.train, data.languages, storage, log)
     if samples.left_out:
@@ -136,9 +142,7 @@ def open_run(settings: GlobetrotterSettings, log: Log = print) -> Run:
     validation = None
     if data.validation:
         validation = data.load(data.validation, samples.languages, storage, log)
-    checkpoints = Checkpoints(folder, training.keep_checkpoints)
-    checkpoints.check_resumable(samples.fingerprint)
-    parts = _micro_batches(training, checkpoints.latest(), log)
+    parts = micro_batches(training, folder, samples.fingerprint, log)
     order = (training.global_batch, training.seed, data.run_length, data.window_steps, data.last_batch, parts)
     if data.balance == "languages":
         groups = language_groups(samples.languages, samples.column("languages"))
@@ -148,12 +152,36 @@ def open_run(settings: GlobetrotterSettings, log: Log = print) -> Run:
     return Run(settings, folder, samples, validation, plan)
 
 
-def _micro_batches(training: TrainingSettings, latest: CheckpointState | None, log: Log) -> int:
+def open_settings(settings: RunTree) -> tuple[RunTree, RunFolder]:
+    """What a run's settings come to, and where it is kept. Raises UserError where it cannot be trained with them, or not here."""
+    settings = settings.resolved()
+    check_paths(settings)
+    if not os.environ.get("RAY_ADDRESS"):
+        check_cpus(settings.ray.cpus, settings.training)
+    return settings, run_folder(settings)
+
+
+def check_resumable(settings: AnyRunSettings, folder: RunFolder) -> None:
+    """Raise UserError where a run is there that these settings would not go on with."""
+    if folder.exists() and Checkpoints(folder, 1).latest():
+        folder.check_resumable(settings)
+
+
+def micro_batches(training: TrainingSettings, folder: RunFolder, data: str, log: Log) -> int:
     """Parts of each global batch: those that the run began with, whatever the number of workers is now.
 
+    Args:
+        training: how it is to be trained now.
+        folder: of the run.
+        data: fingerprint of the data.
+        log: takes a line for people.
+
     Raises:
-        UserError: there are more workers than parts.
+        UserError: there are more workers than parts, or the run was trained on other data so far.
     """
+    checkpoints = Checkpoints(folder, training.keep_checkpoints)
+    checkpoints.check_resumable(data)
+    latest = checkpoints.latest()
     if latest is None or latest.micro_batches == training.micro_batches:
         return training.micro_batches
     if training.micro_batch is not None:
@@ -177,46 +205,6 @@ def with_data(settings: GlobetrotterSettings, **changes: Any) -> GlobetrotterSet
     return settings.model_copy(update={"data": settings.data.model_copy(update=changes)})
 
 
-def describe(run: Run) -> list[str]:
-    """The plan in lines for people."""
-    training, plan = run.settings.training, run.plan
-    counts = run.samples.counts()
-    lines = [
-        f"run {run.folder.uri}" + (f", resumed at step {run.checkpoints.next_step()}" if run.checkpoints.next_step() else ""),
-        f"data {len(run.samples)} samples in {len(counts)} languages (" + ", ".join(f"{tag} {n}" for tag, n in counts.items()) + ")",
-        f"plan {run.total_steps} steps of {training.global_batch} samples, {plan.steps_per_epoch} steps an epoch"
-        + (f", {plan.dropped_per_epoch} samples left out of each epoch in turn" if plan.dropped_per_epoch else ""),
-        *([describe_passes(plan, run.samples.languages)] if isinstance(plan, GroupedPlan) else []),
-        f"workers {training.workers}, ZeRO {training.zero_stage}, {training.precision}; " + negatives(plan, training),
-    ]
-    if idle := without_effect(run.settings.system, run.settings.objective):
-        lines.append(f"without effect on the system {run.settings.system}: {', '.join(idle)}")
-    cpus = training.max_workers * training.cpus_per_worker
-    if not os.environ.get("RAY_ADDRESS") and cpus > (os.cpu_count() or 1):
-        lines.append(f"these workers share the {os.cpu_count()} CPUs of this machine, and are slower than on {cpus}")
-    return lines
-
-
-def describe_passes(plan: GroupedPlan, languages: Sequence[str]) -> str:
-    """How often each language's samples are seen in an epoch, in words."""
-    passes = ", ".join(f"{tag} {often:.2g}" for tag, often in zip(languages, plan.passes_per_epoch, strict=True))
-    return f"batches balanced by language; in an epoch the samples of each are seen so often: {passes}"
-
-
-def negatives(plan: Plan, training: TrainingSettings) -> str:
-    """What a sample is compared with in a step, in words."""
-    sizes = plan.micro_batch_sizes(plan.global_batch, training.min_workers)
-    turns, largest, others = max(map(len, sizes)), max(map(max, sizes)), plan.global_batch - 1
-    if training.accumulation == "plain" and turns > 1:
-        seen = sum(of_worker[0] for of_worker in sizes) - 1
-        return (
-            f"each sample is compared with {seen} others only (plain accumulation over {turns} micro-batches of {largest} a worker), "
-            f"not with the {others} of the global batch as by training.accumulation exact"
-        )
-    ways = f"exact accumulation over {turns} micro-batches of {largest} samples a worker" if turns > 1 else f"{largest} samples a worker"
-    return f"each sample is compared with the {others} others of the global batch ({ways})"
-
-
 def load_run(run: str, storage_settings: StorageSettings | None = None) -> SavedRun:
     """An existing run, from its folder alone: neither its data nor a cluster is needed.
 
@@ -231,11 +219,21 @@ def load_run(run: str, storage_settings: StorageSettings | None = None) -> Saved
     for uri in (run, join(RunSettings().storage, run)):
         folder = open_folder(storage, uri)
         if folder.exists():
-            return SavedRun(folder.load_settings(GlobetrotterSettings), folder)
+            return SavedRun(load_settings(folder), folder)
         if "/" in run:
             break
     where = run.rstrip("/").rpartition("/")[0] if "/" in run else RunSettings().storage
     raise UserError(f"there is no run {run}: no settings.yaml in {open_folder(storage, run).uri}; {_runs_in(where)}")
+
+
+def load_settings(folder: RunFolder) -> AnyRunSettings:
+    """The settings of a run, whatever its system. Raises UserError where there is none, or they cannot be read."""
+    if not folder.exists():
+        return folder.load_settings(GlobetrotterSettings)  # says so
+    system = re.search(r"^system: *(\S+)", folder.read_text("settings.yaml"), re.MULTILINE)
+    if system and system[1] in GROUNDED_TITLES:
+        return folder.load_settings(GroundedSettings)
+    return folder.load_settings(GlobetrotterSettings)
 
 
 def _runs_in(uri: str) -> str:

@@ -65,6 +65,11 @@ class GlobetrotterSettings(Settings):
         return self.system == "muve" or (self.system != "lample-conneau" and by_weights)
 
     @property
+    def trained(self) -> bool:
+        """Whether there is anything to train step by step: all of these systems are."""
+        return True
+
+    @property
     def ties_captions_to_images(self) -> bool:
         """Whether captions are trained to find their images, by which checkpoints are chosen on the validation data."""
         return self.system == "muve" or (self.uses_images and bool(self.objective.weights.image_caption))

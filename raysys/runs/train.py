@@ -2,12 +2,11 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-from raysys.runs.build import get_tokenizer, make_job
-from raysys.runs.evaluate import evaluate_run
 from raysys.runs.export import export
+from raysys.runs.kinds import kind_of
 from raysys.runs.networks import forget_start
-from raysys.runs.report import next_steps, report_run
-from raysys.runs.run import Log, Run, describe
+from raysys.runs.report import next_steps
+from raysys.runs.run import Log, Run
 from raysys.training.job import TrainingJob
 from raysys.training.lease import Lease, claimed
 from raysys.training.ledger import LEDGER, Ledger
@@ -29,7 +28,7 @@ def train_run(run: Run, started: float, log: Log = print) -> None:
     """
     run.folder.check_writable()
     with claimed(run.folder, log) as lease:
-        for line in describe(run):
+        for line in kind_of(run.settings).describe(run):
             log(line)
         run.folder.save_settings(run.settings)
         if not run.checkpoints.next_step():
@@ -43,21 +42,23 @@ def train_run(run: Run, started: float, log: Log = print) -> None:
 
 
 def _train_and_score(run: Run, started: float, lease: Lease, log: Log) -> None:
-    unfinished = run.checkpoints.next_step() < run.total_steps
+    kind, unfinished = kind_of(run.settings), run.checkpoints.next_step() < run.total_steps
     with ThreadPoolExecutor(1) as background:  # Ray takes seconds to start, the tokenizer to be made
-        making = background.submit(get_tokenizer, run)
+        making = background.submit(kind.get_tokenizer, run)
         if unfinished:
             log("starting Ray and the workers, which takes half a minute")
             start_ray(run.settings.ray, run.settings.training)
         tokenizer = making.result()
-    if unfinished:
-        job = make_job(run, tokenizer, log)
+    if not run.settings.trained:
+        kind.make_job(run, tokenizer, log)  # computes all there is to it
+    elif unfinished:
+        job = kind.make_job(run, tokenizer, log)
         keep_ledger(job)
         fit(job, run.name, started, lease)
         tell_bad_samples(job.ledger, log)
     encoder = export(run, tokenizer, log)
-    evaluation = evaluate_run(run, tokenizer, encoder, log)
-    log(f"report: {report_run(run, evaluation)}")
+    evaluation = kind.evaluate(run, tokenizer, encoder, log)
+    log(f"report: {kind.report(run, evaluation)}")
     log("next:")
     for line in next_steps(run):
         log(line)

@@ -9,6 +9,7 @@ from raysys.shards.layout import Layout, has_texts
 from raysys.shards.pictures import explain_image_error, measure
 from raysys.shards.reader import combined, digest
 from raysys.shards.sample import Captions, SampleError, decode_json
+from raysys.shards.sentences import FIELD, count_words, read_sentences
 from raysys.shards.tar import BLOCK, Member
 
 _MEMBERS = pa.struct({"extension": pa.string(), "offset": pa.int64(), "size": pa.int64()})
@@ -21,6 +22,7 @@ SCHEMA = pa.schema(
         "members": pa.list_(_MEMBERS),
         "languages": pa.list_(pa.string()),
         "captions": pa.list_(pa.int32()),
+        "sentences": pa.list_(pa.int16()),
         "alignment": pa.string(),
         "group": pa.string(),
         "image_format": pa.string(),
@@ -35,9 +37,11 @@ SCHEMA = pa.schema(
 """Columns of a manifest; a row per sample.
 
 `offset`, `size`: extent of the sample in its shard, headers and padding included. `members`: where each member's content
-lies. `captions`: number of captions of each of `languages`. `image_id`: :func:`raysys.shards.reader.digest` of the image's bytes, so
-that equal pictures are equal numbers; 0 without an image. `checksum`: :func:`raysys.shards.reader.checksum_of` all members in stored
-order. `fault`: why the sample cannot be used, or null; `cause`: one of :data:`raysys.shards.sample.CAUSES`, or null.
+lies. `captions`: number of captions of each of `languages`. `sentences`: words (:func:`raysys.shards.sentences.count_words`) of each
+sentence, where a sample has ordered sentences in place of captions; `languages` then names their one language, with 0 captions.
+`image_id`: :func:`raysys.shards.reader.digest` of the image's bytes, so that equal pictures are equal numbers; 0 without an image.
+`checksum`: :func:`raysys.shards.reader.checksum_of` all members in stored order. `fault`: why the sample cannot be used, or null;
+`cause`: one of :data:`raysys.shards.sample.CAUSES`, or null.
 """
 
 _NO_TEXT = Captions({}, "none", {})
@@ -46,7 +50,10 @@ _NO_TEXT = Captions({}, "none", {})
 class Gathered:
     """What is known of one sample after some of its members."""
 
-    __slots__ = ("checksums", "end", "extensions", "faults", "fields", "image", "key", "offsets", "pending", "sizes", "start", "text")
+    __slots__ = (
+        "checksums", "end", "extensions", "faults", "fields", "image", "key", "language", "offsets", "pending", "sizes", "start", "text",
+        "words",
+    )  # fmt: skip
 
     def __init__(self, key: str, start: int):
         self.key, self.start, self.end = key, start, 0
@@ -59,6 +66,10 @@ class Gathered:
         self.text: Captions | None = None
         self.fields: Iterable[str] = ()
         """Of the json member."""
+        self.language = ""
+        """Of its ordered sentences; empty without them."""
+        self.words: list[int] = []
+        """Of each of its ordered sentences."""
         self.image: tuple[str | None, int, int, int] | None = None
         """Format, width, height, digest."""
         self.faults: list[tuple[int, str, str, str]] = []
@@ -96,6 +107,9 @@ class Gathered:
             if pending or self.image:
                 self.text = layout.read(dict.fromkeys(self.extensions, b"") | pending)
                 self.fields = self.text.extra
+                if FIELD in self.fields and not self.text.captions:
+                    self.language, sentences = read_sentences(self.text.extra)
+                    self.words = [count_words(sentence) for sentence in sentences]
             else:
                 names = " + ".join("." + name for name in self.extensions)
                 raise SampleError("", f"it holds neither an image nor a json member, but {names}", "", "layout")
@@ -131,8 +145,12 @@ def table_of(shard: str, samples: list[Gathered]) -> pa.Table:
         "offset": [sample.start for sample in samples],
         "size": [sample.end - sample.start for sample in samples],
         "members": pa.ListArray.from_arrays(pa.array([0, *itertools.accumulate(counts)], pa.int32()), flat),
-        "languages": [list(text.captions) for text in texts],
-        "captions": [[len(captions) for captions in text.captions.values()] for text in texts],
+        "languages": [[sample.language] if sample.language else list(text.captions) for sample, text in zip(samples, texts, strict=True)],
+        "captions": [
+            [0] if sample.language else [len(captions) for captions in text.captions.values()]
+            for sample, text in zip(samples, texts, strict=True)
+        ],
+        "sentences": [sample.words for sample in samples],
         "alignment": [text.alignment for text in texts],
         "group": [None if group is None else str(group) for group in groups],
         "image_format": [image[0] for image in images],

@@ -24,6 +24,10 @@ class SentenceSystem(Protocol):
     """The image network, where it uses images."""
 
     @property
+    def vector_size(self) -> int:
+        """d of :meth:`sentence_vectors`."""
+
+    @property
     def text_form(self) -> TextForm:
         """How texts become ids."""
 

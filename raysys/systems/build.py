@@ -1,22 +1,39 @@
-"""From a system's name to its networks."""
+"""From a system's name to its networks and settings."""
+
+from typing import Any, cast
 
 from torch import nn
 
+from raysys.settings import Settings
 from raysys.systems.globetrotter import Globetrotter
+from raysys.systems.grounded.build import make_grounded
+from raysys.systems.grounded.names import GROUNDED_TITLES, GroundedName
+from raysys.systems.grounded.settings import GroundedModelSettings, GroundedObjectiveSettings
 from raysys.systems.lample_conneau import LampleConneau
 from raysys.systems.muve import Muve
-from raysys.systems.settings import ModelSettings, ObjectiveSettings, SystemName
+from raysys.systems.settings import TITLES as GLOBETROTTER_TITLES
+from raysys.systems.settings import ModelSettings, ObjectiveSettings
 from raysys.systems.supervised import Supervised
 
+TITLES = GLOBETROTTER_TITLES | GROUNDED_TITLES
+"""What all systems are called in tables."""
 
-def make_system(name: SystemName, model: ModelSettings, objective: ObjectiveSettings, languages: int) -> nn.Module:
+
+def settings_classes(name: str) -> tuple[type[Settings], type[Settings]]:
+    """The classes of a system's settings: of its networks, and of what is minimised."""
+    return (GroundedModelSettings, GroundedObjectiveSettings) if name in GROUNDED_TITLES else (ModelSettings, ObjectiveSettings)
+
+
+def make_system(name: str, model: Any, objective: Any, languages: int) -> nn.Module:
     """The networks of a system (a :class:`raysys.systems.base.SentenceSystem`), with weights from torch's global generator.
 
     Args:
         name: which system; ablations are Globetrotter with the weights that `objective` has.
-        model, objective: its settings.
+        model, objective: its settings, of the :func:`settings_classes`.
         languages: how many there are.
     """
+    if name in GROUNDED_TITLES:
+        return make_grounded(cast(GroundedName, name), model, objective)
     if name == "muve":
         return Muve(model, objective, languages)
     if name == "lample-conneau":

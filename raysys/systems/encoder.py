@@ -28,10 +28,10 @@ from raysys.data.tokenizer import encode, load_tokenizer
 from raysys.errors import UserError
 from raysys.models.text import TextEncoder
 from raysys.settings import from_mapping
-from raysys.systems.build import make_system
+from raysys.systems.build import make_system, settings_classes
 from raysys.systems.export.image_folder import normalisation, save_image_folder
 from raysys.systems.export.text_folder import save_text_folder
-from raysys.systems.settings import ModelSettings, ObjectiveSettings
+from raysys.systems.grounded.encoder import GroundedEncoder
 
 CARD = "raysys.json"
 """The file of an export that says what it is."""
@@ -110,6 +110,12 @@ class Encoder:
         """Whether a sentence's vector depends on the language that it is said to be in."""
         return self.system.reads_languages
 
+    @property
+    def spaces(self) -> tuple[str, ...]:
+        """In which spaces sentences can be compared; the last is the one of :meth:`encode_texts`. Of grounded systems: `text`, the
+        sentence encoder's own, and `grounded` or `visual`, where a projection leads."""
+        return getattr(self.system, "spaces", ("text",))
+
     def encode_texts(self, texts: Sequence[str], languages: Sequence[str] | None = None) -> np.ndarray:
         """Sentences where captions are compared with captions (β): float32 [n, d], unit length.
 
@@ -118,6 +124,10 @@ class Encoder:
             languages: BCP-47 tag of each, needed where the system `reads_languages`.
         """
         return self._encode_texts(texts, languages, self.system.sentence_vectors)
+
+    def encode_in_space(self, texts: Sequence[str], space: str) -> np.ndarray:
+        """Sentences in one of the :attr:`spaces` of a grounded system: float32 [n, d], of any length."""
+        return self._encode_texts(texts, None, lambda ids, mask, languages: self.system.vectors(space, ids, mask))
 
     def encode_captions_for_images(self, texts: Sequence[str], languages: Sequence[str] | None = None) -> np.ndarray:
         """Sentences where captions are compared with images (α^x): float32 [n, d], unit length. Arguments as :meth:`encode_texts`."""
@@ -187,7 +197,7 @@ class Encoder:
     def _in_batches(self, items: Any, compute: Callable[[Any], Tensor]) -> np.ndarray:
         with torch.inference_mode():
             parts = [compute(items[start : start + self.batch_size]).float().cpu() for start in range(0, len(items), self.batch_size)]
-        return torch.cat(parts).numpy() if parts else np.zeros((0, self.system.model.head.size), np.float32)
+        return torch.cat(parts).numpy() if parts else np.zeros((0, self.system.vector_size), np.float32)
 
 
 def text_network(system: Any) -> TextEncoder | None:
@@ -200,11 +210,14 @@ def load_system(folder: Path, card: dict[str, Any]) -> Any:
     """The networks of an exported folder, in evaluation mode."""
     disable_progress_bar()
     where = f"{folder}/{CARD}"
-    model = from_mapping(ModelSettings, card["model"], where)
-    objective = from_mapping(ObjectiveSettings, card["objective"], where)
+    of_model, of_objective = settings_classes(card["system"])
+    model: Any = from_mapping(of_model, card["model"], where)
+    objective = from_mapping(of_objective, card["objective"], where)
     if (folder / "image").is_dir():
         model = model.model_copy(update={"image": model.image.model_copy(update={"backbone": str(folder / "image"), "pretrained": True})})
     system: Any = make_system(card["system"], model, objective, len(card["info"].get("languages", ())))
+    if isinstance(system, GroundedEncoder):
+        system.leave_out_decoders()
     if system.uses_images:
         system.image.mean, system.image.std = normalisation(folder / "image")
     state = load_file(folder / "heads.safetensors")

@@ -215,6 +215,11 @@ class Globetrotter(nn.Module):
     reads_languages = False
 
     @property
+    def vector_size(self) -> int:
+        """As :class:`raysys.systems.base.SentenceSystem` says."""
+        return self.model.head.size if self.uses_images or self.has_caption_head else self.text.hidden_size
+
+    @property
     def text_form(self) -> TextForm:
         """How captions become ids."""
         return self.model.text.form

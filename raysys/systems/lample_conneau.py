@@ -122,6 +122,11 @@ class LampleConneau(nn.Module):
         return {}
 
     @property
+    def vector_size(self) -> int:
+        """As :class:`raysys.systems.base.SentenceSystem` says."""
+        return self.model.text.hidden_size
+
+    @property
     def text_form(self) -> TextForm:
         """How captions become ids."""
         return self.model.text.form

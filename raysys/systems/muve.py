@@ -114,6 +114,11 @@ class Muve(nn.Module):
         return self.objective.temperature.image_caption
 
     @property
+    def vector_size(self) -> int:
+        """As :class:`raysys.systems.base.SentenceSystem` says."""
+        return self.model.head.size
+
+    @property
     def text_form(self) -> TextForm:
         """How captions become ids: by word pieces alone."""
         return TextForm(self.model.text.max_tokens)

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,8 @@ def cached_features(
     key: dict[str, Any],
     log: Callable[[str], None],
 ) -> FeatureCache:
-    """The vectors of all `samples`, from `folder` if they were computed before, otherwise computed on the cluster now.
+    """The vectors of all `samples`, from `folder` if they were computed before, otherwise computed now: on the cluster, or here where Ray
+    is not running.
 
     The first view is the picture as it is, each other one an augmentation drawn by (seed, view, sample).
 
@@ -85,19 +86,11 @@ def _compute(
     log: Callable[[str], None],
 ) -> tuple[np.ndarray, dict[int, str]]:
     """Vectors float16 [samples, views, D], and what is bad."""
-    dataset = ray.data.range(len(samples), override_num_blocks=-(-len(samples) // _PICTURES_PER_TASK)).map_batches(
-        FeatureExtractor,
-        # By reference: actors are started again after a failure, and large arguments of theirs might be gone by then.
-        fn_constructor_args=(ray.put((samples, build, image)), views, training.seed, training.cpus_per_worker),
-        batch_size=None,
-        num_cpus=training.cpus_per_worker,
-        num_gpus=1 if training.gpu else 0,
-        compute=ray.data.ActorPoolStrategy(size=training.min_workers),
-    )
+    results = _on_cluster(samples, build, image, views, training) if ray.is_initialized() else _here(samples, build, image, views, training)
     vectors: np.ndarray | None = None
     bad: dict[int, str] = {}
     done, shown = 0, time.monotonic()
-    for batch in dataset.iter_batches(batch_size=None, batch_format="numpy"):
+    for batch in results:
         if vectors is None:
             vectors = np.zeros((len(samples), *batch["vectors"].shape[1:]), np.float16)
         vectors[batch["id"]] = batch["vectors"]
@@ -115,16 +108,39 @@ def _compute(
     return vectors, dict(sorted(bad.items()))
 
 
+def _on_cluster(
+    samples: Samples, build: Callable[[], Any], image: ImagePreprocessorSettings, views: int, training: TrainingSettings
+) -> Iterator[dict[str, np.ndarray]]:
+    dataset = ray.data.range(len(samples), override_num_blocks=-(-len(samples) // _PICTURES_PER_TASK)).map_batches(
+        ClusterExtractor,
+        # By reference: actors are started again after a failure, and large arguments of theirs might be gone by then.
+        fn_constructor_args=(ray.put((samples, build, image)), views, training.seed, training.cpus_per_worker),
+        batch_size=None,
+        num_cpus=training.cpus_per_worker,
+        num_gpus=1 if training.gpu else 0,
+        compute=ray.data.ActorPoolStrategy(size=training.min_workers),
+    )
+    return iter(dataset.iter_batches(batch_size=None, batch_format="numpy"))
+
+
+def _here(
+    samples: Samples, build: Callable[[], Any], image: ImagePreprocessorSettings, views: int, training: TrainingSettings
+) -> Iterator[dict[str, np.ndarray]]:
+    extractor = FeatureExtractor(samples, build, image, views, training.seed)
+    return (
+        extractor({"id": np.arange(start, min(start + _PICTURES_PER_TASK, len(samples)))})
+        for start in range(0, len(samples), _PICTURES_PER_TASK)
+    )
+
+
 def _bad_sample(samples: Samples, sample: int, reason: str) -> BadSample:
     return samples.describe_bad(sample, SampleError("", reason, cause="image"))
 
 
 class FeatureExtractor:
-    """Sample numbers → vectors float16 [n, views, D], zero where there is a fault, and the faults; one actor on the cluster."""
+    """Sample numbers → vectors float16 [n, views, D], zero where there is a fault, and the faults."""
 
-    def __init__(self, parts: Any, views: int, seed: int, threads: int):
-        torch.set_num_threads(threads)
-        samples, build, image = ray.get(parts)
+    def __init__(self, samples: Samples, build: Callable[[], Any], image: ImagePreprocessorSettings, views: int, seed: int):
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.samples = samples
         self.system = build().to(self.device).eval()
@@ -155,3 +171,12 @@ class FeatureExtractor:
             return self.preprocess(self.samples.picture(raw)[1]), ""
         except (SampleError, ImageError) as error:
             return None, error.reason
+
+
+class ClusterExtractor(FeatureExtractor):
+    """One actor on the cluster."""
+
+    def __init__(self, parts: ray.ObjectRef, views: int, seed: int, threads: int):
+        torch.set_num_threads(threads)
+        samples, build, image = ray.get(parts)
+        super().__init__(samples, build, image, views, seed)

@@ -9,10 +9,9 @@ import torch
 import torch.distributed
 from torch import Tensor
 
-from raysys.data.batches import Batch
-from raysys.data.builder import BatchBuilder
 from raysys.data.images import ImagePreprocessorSettings
 from raysys.data.plan import Plan
+from raysys.data.shares import ShareBuilder
 from raysys.training.checkpoints import Checkpoints
 from raysys.training.ledger import Ledger
 from raysys.training.run_folder import RunFolder
@@ -26,8 +25,9 @@ class System(Protocol):
     """Whose vectors of a step's samples it wants to be shown after the step, by ``remember(vectors)`` with the rows of the global batch:
     those of the moving average of the weights, or those that its losses were computed from; None: none, and it needs no such method."""
 
-    def __call__(self, batch: Batch) -> dict[str, Tensor]:
-        """This worker's part of what the losses need: tensors with a row per sample."""
+    def __call__(self, batch: Any) -> dict[str, Tensor]:
+        """This worker's part of what the losses need, tensors with a row per sample, from :class:`raysys.data.batches.Rows` of the kind
+        that the job's builder makes."""
 
     def losses(self, vectors: dict[str, Tensor]) -> dict[str, Tensor]:
         """Named scalar terms from the global batch's rows."""
@@ -46,7 +46,7 @@ class System(Protocol):
 class Validation:
     """How checkpoints are scored while training goes on."""
 
-    builder: BatchBuilder
+    builder: ShareBuilder
     """Makes batches of the validation samples."""
     score: Callable[[dict[str, np.ndarray]], dict[str, float]]
     """All validation samples' vectors → metrics."""
@@ -62,7 +62,7 @@ class TrainingJob:
     build: Callable[[], Any]
     """Makes the system, drawing its weights from torch's global generator."""
     plan: Plan
-    builder: BatchBuilder
+    builder: ShareBuilder
     """Reads the training data."""
     total_steps: int
     folder: RunFolder

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from raysys.data.bad import BadSample, Replacement
-from raysys.data.batches import Batch
-from raysys.data.samples import Samples
+from raysys.data.batches import Rows
+from raysys.data.shares import NumberedSamples
 from raysys.errors import UserError
 from raysys.storage import StorageError
 from raysys.training.gather import gather_objects
@@ -31,7 +31,7 @@ class Ledger:
         sources: the data, the same policy for all; it says whether members are copied.
     """
 
-    def __init__(self, folder: RunFolder, sources: Sequence[Samples]):
+    def __init__(self, folder: RunFolder, sources: Sequence[NumberedSamples]):
         self.folder = folder
         self.sources = sources
         self.policy = sources[0].policy
@@ -115,13 +115,13 @@ class SampleAccounts:
         self._cut = self._captions = 0
         self._since: Counter[str] = Counter()
 
-    def note(self, batch: Batch) -> None:
+    def note(self, batch: Rows) -> None:
         """Take in this worker's share of a global batch."""
         self._replaced += batch.replaced
         self._cut += batch.cut_captions
         self._captions += batch.count
 
-    def note_left_out(self, batch: Batch) -> None:
+    def note_left_out(self, batch: Rows) -> None:
         """Take in a share of the validation data, where bad samples are left out and not replaced."""
         self._left_out += batch.replaced
 

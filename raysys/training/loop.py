@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from raysys.data.batches import Batch
+from raysys.data.batches import Rows
 from raysys.errors import RunFailed
 from raysys.training.checkpoints import CheckpointState
 from raysys.training.engine import make_engine, set_learning_rate
@@ -30,7 +30,7 @@ Item = TypeVar("Item")
 def train(
     job: TrainingJob,
     place: Place,
-    batches: Iterable[Batch],
+    batches: Iterable[Rows],
     report: Callable[[dict[str, Any]], Any],
     phases: Phases,
     tell: Callable[[str], Any] = print,

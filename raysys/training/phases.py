@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.autograd.profiler import record_function
 
-from raysys.data.batches import Batch
+from raysys.data.batches import Rows
 
 STARTING = "starting"
 """The phase before the first, and outside of all others in the first step."""
@@ -56,7 +56,7 @@ class Phases:
         self._position = Position(0, STARTING, time.monotonic())
         self.annotate = False
         """Name the phases in a profile as well."""
-        self.batch: Batch | None = None
+        self.batch: Rows | None = None
         """This worker's share of the step, from when it has been read; the loop sets it."""
         self.samples = 0
         """Samples of the global batches since the last :meth:`take`; the loop adds to it."""

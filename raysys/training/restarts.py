@@ -12,7 +12,7 @@ from ray.data._internal.cluster_autoscaler.default_autoscaling_coordinator impor
 from ray.exceptions import RayError
 from ray.train import UserCallback
 
-from raysys.data.batches import Batch
+from raysys.data.batches import Rows
 from raysys.errors import CertainFailure, RunFailed, UserError
 
 NODE_SECONDS = 60.0
@@ -177,8 +177,8 @@ def _fitting(resources: dict[str, float], each: dict[str, float]) -> int:
 
 
 def batches_of_group(
-    batches: Iterable[Batch], checkpoint_every: int, grows_at: Callable[[int, int], bool], check: Callable[[], None]
-) -> Iterator[Batch]:
+    batches: Iterable[Rows], checkpoint_every: int, grows_at: Callable[[int, int], bool], check: Callable[[], None]
+) -> Iterator[Rows]:
     """The batches of a worker up to the checkpoint at which its group gives way to a larger one.
 
     Args:

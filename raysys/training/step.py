@@ -20,15 +20,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from raysys.data.batches import Batch
+from raysys.data.batches import Rows
 from raysys.data.plan import Plan
 from raysys.data.randomness import mix
-from raysys.data.samples import Samples
 from raysys.errors import CertainFailure
 from raysys.models.statistics import RunningStatistics, StatisticsUntouched
 from raysys.training.engine import backward, forget, optimizer_step
 from raysys.training.engine_state import EngineState
-from raysys.training.failures import name_samples
+from raysys.training.failures import Locator, name_samples
 from raysys.training.gather import gather_all, gather_rows
 from raysys.training.phases import Phases
 from raysys.training.settings import TrainingSettings
@@ -67,13 +66,13 @@ class TrainingStep:
         phases: is told what goes on.
     """
 
-    def __init__(self, engine: Any, settings: TrainingSettings, plan: Plan, samples: Samples, rank: int, workers: int, phases: Phases):
+    def __init__(self, engine: Any, settings: TrainingSettings, plan: Plan, samples: Locator, rank: int, workers: int, phases: Phases):
         self.engine, self.settings, self.plan, self.samples = engine, settings, plan, samples
         self.rank, self.workers, self.phases = rank, workers, phases
         self.statistics = RunningStatistics(engine.module)
         self._seen: list[dict[str, Tensor]] = []  # the rows that the latest step's losses were computed from
 
-    def __call__(self, batch: Batch) -> StepResult:
+    def __call__(self, batch: Rows) -> StepResult:
         """One optimizer step on the global batch of which `batch` is this worker's share; called by every rank."""
         sizes = self.plan.micro_batch_sizes(self.plan.batch_size(batch.step), self.workers)
         parts = list(self._micro_batches(batch, sizes))
@@ -86,7 +85,7 @@ class TrainingStep:
             self.statistics.restore()
         return result
 
-    def remember(self, batch: Batch, state: EngineState) -> None:
+    def remember(self, batch: Rows, state: EngineState) -> None:
         """Let the system keep the samples of the step just made as neighbours of those to come, where it wants any; called by every rank.
 
         Args:
@@ -104,7 +103,7 @@ class TrainingStep:
                 self.engine.module.remember(vectors)
         self._seen = []
 
-    def _embedded(self, batch: Batch, parts: Sequence[tuple[Batch, int]]) -> dict[str, Tensor]:
+    def _embedded(self, batch: Rows, parts: Sequence[tuple[Rows, int]]) -> dict[str, Tensor]:
         """This worker's vectors of all its micro-batches, without a graph."""
         kept: list[dict[str, Tensor]] = []
         with torch.no_grad():
@@ -113,12 +112,12 @@ class TrainingStep:
                 self.statistics.restore()
         return {name: torch.cat([rows[name] for rows in kept]) for name in kept[0]}
 
-    def _way(self, turns: int) -> Callable[[Batch, Sequence[tuple[Batch, int]], list[list[int]]], StepResult]:
+    def _way(self, turns: int) -> Callable[[Rows, Sequence[tuple[Rows, int]], list[list[int]]], StepResult]:
         if turns == 1 or self.settings.accumulation == "plain":
             return self._plain
         return self._kept if self.settings.micro_batch is None else self._exact
 
-    def _micro_batches(self, batch: Batch, sizes: list[list[int]]) -> Iterator[tuple[Batch, int]]:
+    def _micro_batches(self, batch: Rows, sizes: list[list[int]]) -> Iterator[tuple[Rows, int]]:
         """This worker's micro-batches, each with the number that seeds its random draws.
 
         Every worker takes as many turns, for in ZeRO 3 a forward pass is an affair of all: who has fewer makes up with padding.
@@ -134,12 +133,12 @@ class TrainingStep:
             yield batch.rows(start, start + size), first + turn
             start += size
 
-    def _forward(self, batch: Batch, step: int, number: int) -> dict[str, Tensor]:
+    def _forward(self, batch: Rows, step: int, number: int) -> dict[str, Tensor]:
         torch.manual_seed(seed_of(self.settings.seed, _STEP, step, number))
         with self.phases("forward"):
             return self.engine(batch.to(self.engine.device))
 
-    def _plain(self, batch: Batch, parts: Sequence[tuple[Batch, int]], sizes: list[list[int]]) -> StepResult:
+    def _plain(self, batch: Rows, parts: Sequence[tuple[Rows, int]], sizes: list[list[int]]) -> StepResult:
         found, whole = [], sum(map(sum, sizes))
         for turn, (part, number) in enumerate(parts):
             vectors = self._forward(part, batch.step, number)
@@ -156,13 +155,13 @@ class TrainingStep:
                 backward(self.engine, loss * found[-1][0], last=turn == len(parts) - 1)
         return self._update(batch, _mean(found))
 
-    def _count_statistics(self, part: Batch) -> None:
+    def _count_statistics(self, part: Rows) -> None:
         if part.count:
             self.statistics.collect()
         else:  # padding that only keeps step with the others
             self.statistics.restore()
 
-    def _kept(self, batch: Batch, parts: Sequence[tuple[Batch, int]], sizes: list[list[int]]) -> StepResult:
+    def _kept(self, batch: Rows, parts: Sequence[tuple[Rows, int]], sizes: list[list[int]]) -> StepResult:
         kept: list[dict[str, Tensor]] = []
         for part, number in parts:
             kept.append({name: rows[: part.count] for name, rows in self._forward(part, batch.step, number).items()})
@@ -176,7 +175,7 @@ class TrainingStep:
                 backward(self.engine, loss)
         return self._update(batch, values)
 
-    def _exact(self, batch: Batch, parts: Sequence[tuple[Batch, int]], sizes: list[list[int]]) -> StepResult:
+    def _exact(self, batch: Rows, parts: Sequence[tuple[Rows, int]], sizes: list[list[int]]) -> StepResult:
         local = self._embedded(batch, parts)
         leaves = {name: rows.requires_grad_() if rows.is_floating_point() else rows for name, rows in local.items()}
         counts = list(map(sum, sizes))
@@ -200,7 +199,7 @@ class TrainingStep:
             start += part.count
         return self._update(batch, values)
 
-    def _loss(self, batch: Batch, gathered: dict[str, Tensor], ids: Tensor, counts: list[int]) -> tuple[Tensor, "_Values"]:
+    def _loss(self, batch: Rows, gathered: dict[str, Tensor], ids: Tensor, counts: list[int]) -> tuple[Tensor, "_Values"]:
         """The weighted sum of the terms, and what it is in numbers; `ids` are this rank's samples."""
         learned = {name: rows.mean() for name, rows in gathered.items() if name.startswith(("temperature_", "bias_"))}
         self._seen.append({name: rows.detach() for name, rows in gathered.items()})
@@ -226,7 +225,7 @@ class TrainingStep:
         affected = torch.stack([~torch.isfinite(rows).flatten(1).all(dim=1) for rows in broken]).any(dim=0)
         return f"not finite: {', '.join(names)} of {name_samples(numbers[affected].tolist(), self.samples)}"
 
-    def _update(self, batch: Batch, values: "_Values") -> StepResult:
+    def _update(self, batch: Rows, values: "_Values") -> StepResult:
         if values.fault:
             return StepResult(values.terms, values.temperatures, values.loss, math.nan, False, values.fault)
         with self.phases("step"):

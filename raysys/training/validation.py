@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from raysys.data.batches import Batch, BatchFinisher
-from raysys.data.builder import Share
+from raysys.data.batches import BatchFinisher, Rows
 from raysys.data.plan import slice_bounds, slice_sizes
+from raysys.data.shares import Share
 from raysys.training.gather import gather_all
 from raysys.training.job import Place, TrainingJob
 from raysys.training.ledger import SampleAccounts
 from raysys.training.phases import Phases
 
 
-def validation_batches(job: TrainingJob, place: Place, accounts: SampleAccounts, phases: Phases) -> list[tuple[Batch, list[int]]]:
+def validation_batches(job: TrainingJob, place: Place, accounts: SampleAccounts, phases: Phases) -> list[tuple[Rows, list[int]]]:
     """This worker's shares of the validation samples, each with all workers' counts; of the size of training's micro-batches."""
     found = []
     for share in _read(job, place, accounts) if job.validation else ():
@@ -25,7 +25,7 @@ def validation_batches(job: TrainingJob, place: Place, accounts: SampleAccounts,
     return found
 
 
-def _read(job: TrainingJob, place: Place, accounts: SampleAccounts) -> Iterator[tuple[Batch, list[int]]]:
+def _read(job: TrainingJob, place: Place, accounts: SampleAccounts) -> Iterator[tuple[Rows, list[int]]]:
     assert job.validation is not None
     builder = job.validation.builder
     finisher = BatchFinisher(job.image, job.decode_threads, builder)
@@ -41,7 +41,7 @@ def _read(job: TrainingJob, place: Place, accounts: SampleAccounts) -> Iterator[
 
 
 def validate(
-    engine: Any, job: TrainingJob, place: Place, batches: list[tuple[Batch, list[int]]], phases: Phases
+    engine: Any, job: TrainingJob, place: Place, batches: list[tuple[Rows, list[int]]], phases: Phases
 ) -> tuple[dict[str, float], float | None]:
     """Metrics of the live weights on the validation data, and the one by which the best checkpoint is chosen, if it is finite.
 

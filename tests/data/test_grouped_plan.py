@@ -23,8 +23,8 @@ def divided(seed: int, sizes: list[int]) -> list[np.ndarray]:
 
 
 @st.composite
-def plans(draw, equal: bool = False) -> GroupedPlan:
-    sizes = draw(st.lists(st.integers(1, 120), min_size=1, max_size=8))
+def plans(draw, equal: bool = False, most: int = 8, **options) -> GroupedPlan:
+    sizes = draw(st.lists(st.integers(1, 120), min_size=1, max_size=most))
     shares = [1] * len(sizes) if equal else draw(st.lists(st.integers(1, 9), min_size=len(sizes), max_size=len(sizes)))
     return GroupedPlan(
         divided(draw(st.integers(0, 99)), sizes),
@@ -34,6 +34,11 @@ def plans(draw, equal: bool = False) -> GroupedPlan:
         run_length=draw(st.integers(1, 40)),
         window_steps=draw(st.integers(1, 9)),
         last_batch=draw(st.sampled_from(["drop", "keep"])),
+        **{
+            "lengths": draw(st.sampled_from([None, np.random.default_rng(0).integers(1, 31, sum(sizes)).astype(np.int16)])),
+            "mixed": draw(st.booleans()),
+        }
+        | options,
     )
 
 
@@ -105,6 +110,55 @@ def test_any_step_is_found_directly(plan, steps):
 def test_every_sample_is_a_spare(plan, step, data):
     bad = data.draw(st.sampled_from(plan.batch(step).tolist()))
     assert sorted(plan.spares(step, bad)) == list(range(plan.samples))
+
+
+@pytest.mark.parametrize(("groups", "within"), [(2, 1), (8, 2)])
+@given(data=st.data(), step=st.integers(0, 60), workers=st.integers(1, 6))
+@settings(max_examples=60, deadline=None)
+def test_mixed_every_micro_batch_has_its_share_of_each_group(groups, within, data, step, workers):
+    plan = data.draw(plans(most=groups, mixed=True, micro_batches=data.draw(st.integers(workers, 12))))
+    ids = plan.batch(step)
+    of_batch = np.array(counts(plan, ids))
+    begin = 0
+    for size in [size for of_worker in plan.micro_batch_sizes(len(ids), workers) for size in of_worker]:
+        found = np.array(counts(plan, ids[begin : begin + size]))
+        assert (np.abs(found - of_batch * size / len(ids)) <= within + 1e-9).all()
+        begin += size
+    assert begin == len(ids)
+
+
+@given(plans(mixed=True), st.integers(0, 60))
+@settings(max_examples=40, deadline=None)
+def test_mixing_changes_the_order_within_a_batch_and_nothing_else(plan, step):
+    apart = pickle.loads(pickle.dumps(plan))
+    apart.mixed = False
+    assert np.array_equal(np.sort(plan.batch(step)), apart.batch(step))
+    for group in plan.groups:
+        rows = plan.batch(step)
+        assert (np.diff(rows[np.isin(rows, group)]) >= 0).all(), "neighbours in storage stay neighbours"
+
+
+@given(plans(lengths=None), st.integers(0, 12))
+@settings(max_examples=40, deadline=None)
+def test_by_length_each_group_of_a_window_is_divided_by_itself(plain, window):
+    bucketed = pickle.loads(pickle.dumps(plain))
+    bucketed.lengths = np.random.default_rng(1).integers(1, 31, plain.samples).astype(np.int16)
+    bucketed._latest = -1, []
+    batches = [[plan.batch(step) for step in plan.steps_of(window)] for plan in (plain, bucketed)]
+    assert np.array_equal(*(np.sort(np.concatenate(some)) for some in batches))
+    for before, after in zip(*batches, strict=True):
+        assert counts(plain, before) == counts(plain, after)
+    for group in plain.groups:
+        lengths = [bucketed.lengths[rows[np.isin(rows, group)]] for rows in batches[1]]
+        in_order = sorted((some for some in lengths if len(some)), key=lambda some: (some.max(), some.min()))
+        assert all(shorter.max() <= longer.min() for shorter, longer in itertools.pairwise(in_order))
+
+
+def test_a_range_is_a_group_that_takes_no_memory():
+    arrays = GroupedPlan([np.arange(30), np.arange(30, 100)], [1, 2], 9, seed=0)
+    ranges = GroupedPlan([range(30), range(30, 100)], [1, 2], 9, seed=0)
+    assert all(np.array_equal(arrays.batch(step), ranges.batch(step)) for step in range(30))
+    assert len(pickle.dumps(GroupedPlan([range(10**9), range(10**9, 2 * 10**9)], [1, 1], 64, seed=0))) < 1000
 
 
 def test_an_epoch_takes_as_many_steps_as_without_groups():

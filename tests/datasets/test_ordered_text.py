@@ -4,6 +4,7 @@ import gzip
 import itertools
 import json
 import tarfile
+import textwrap
 from collections import Counter
 from pathlib import Path
 
@@ -14,7 +15,6 @@ from tests.datasets.recipes import recipe_module
 from tests.datasets.written import Written, notes, prepare, skipped
 
 recipe = recipe_module("ordered_text.recipe")
-documents = recipe_module("ordered_text.documents")
 
 
 def put(folder: Path, **files: str | bytes) -> Path:
@@ -143,3 +143,80 @@ def test_bad_use_is_named(tmp_path):
         recipe.parts(str(tmp_path), languages=("en",), shards=1, seed=0)
     with pytest.raises(UserError, match="does not exist"):
         recipe.parts(str(tmp_path / "no"), languages=("en",), shards=1, seed=0)
+
+
+# ---- running text ----
+
+BOOK = """\ufeffA TALE
+
+By Somebody
+
+
+
+CHAPTER I
+
+It was _late_, and Mr. Fox had
+gone.  "Where is he? Who knows," said she.
+
+She left.
+
+* * *
+
+The next day came. It rained.
+He stayed at home.
+
+
+II.
+
+In the end they met. "At last!" he said.
+"""
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_books_become_sentences_and_chapters_documents(tmp_path, shards):
+    source = put(tmp_path / "source", a_txt=BOOK.replace("\n", "\r\n"), b_txt_gz="Only one paragraph. Of two sentences.")
+    written, counts = prepare(recipe, source, tmp_path / "out", ("en",), shards=shards, prose=True)
+    assert sentences(written) == [
+        ["It was late, and Mr. Fox had gone.", '"Where is he?', 'Who knows," said she.', "She left."],
+        ["The next day came.", "It rained.", "He stayed at home."],
+        ["In the end they met.", '"At last!" he said.'],
+        ["Only one paragraph.", "Of two sentences."],
+    ]
+    assert [notes(written["train"][key])["line"] for key in sorted(written["train"])] == [9, 16, 22, 1]
+    assert skipped(counts["train"]) == {}
+
+
+def test_books_in_json_lines_and_bad_lines(tmp_path):
+    records = [{"text": "Er kam am 3. Mai. Es\nregnete.\n\nDann ging er."}, {"text": "Kurz. Gut."}, {"title": "x"}, {"text": "Eins. Zwei."}]
+    lines = b"Am Abend kam er. Er sa\xdf da.\nUnd ging. Dann\nblieb er."
+    source = put(tmp_path / "source", a_jsonl="\n".join(map(json.dumps, records)), b_txt=b"Vorher. Ja.\n" + lines)
+    written, counts = prepare(recipe, source, tmp_path / "out", ("de",), prose=True)
+    assert sentences(written) == [
+        ["Er kam am 3. Mai.", "Es regnete.", "Dann ging er."],
+        ["Kurz.", "Gut."],
+        ["Eins.", "Zwei."],
+        ["Vorher.", "Ja."],
+        ["Und ging.", "Dann blieb er."],
+    ]
+    assert skipped(counts["train"]) == {"no field `text`": 1, "not UTF-8": 1}
+
+
+def test_a_book_cut_short_keeps_its_paragraphs(tmp_path):
+    paragraphs = [f"Number {n} is {n * 7919 % 100_003}. It was." for n in range(5000)]
+    source = put(tmp_path / "source", a_txt_gz="\n\n".join(paragraphs))
+    (source / "a.txt.gz").write_bytes((source / "a.txt.gz").read_bytes()[:5000])
+    written, counts = prepare(recipe, source, tmp_path / "out", ("en",), shards=1, prose=True)
+    assert skipped(counts["train"]) == {"file is cut short or damaged": 1}
+    found = sentences(written)
+    assert found[0][:3] == ["Number 0 is 0.", "It was.", "Number 1 is 7919."]
+    assert 500 < sum(map(len, found)) < 10_000
+
+
+@pytest.mark.parametrize(("lines", "noticed"), [("one", True), ("two", False), ("three", False)])
+def test_running_text_without_prose_is_noticed(tmp_path, capsys, lines, noticed):
+    wrapped = textwrap.fill("The evening was long and he had nothing to do but to think of what the morning would bring to him. " * 40, 72)
+    texts = {"one": wrapped, "two": "i went there .\nhe said nothing at all to me about it .\n" * 50, "three": "a\nb\n"}
+    recipe.parts(str(put(tmp_path / "source", a_txt=texts[lines])), languages=("en",), shards=1, seed=0)
+    assert ("a.txt looks like running text, and every line of it becomes a sentence" in capsys.readouterr().out) == noticed
+    recipe.parts(str(tmp_path / "source"), languages=("en",), shards=1, seed=0, prose=True)
+    assert capsys.readouterr().out == ""

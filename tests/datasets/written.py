@@ -17,12 +17,12 @@ Written = dict[str, dict[str, dict[str, bytes]]]
 
 
 def prepare(
-    recipe: ModuleType, source: Path | str, out: Path, languages: tuple[str, ...], shards: int = 2
+    recipe: ModuleType, source: Path | str, out: Path, languages: tuple[str, ...], shards: int = 2, **more: Any
 ) -> tuple[Written, dict[str, Counts]]:
     """Write the data set as `jobs/prepare.py` does; split → samples and split → counts. Every split is indexed without faults."""
     written: Written = {}
     counts: dict[str, Counts] = {}
-    for split, parts in recipe.parts(str(source), languages=languages, shards=shards, seed=0).items():
+    for split, parts in recipe.parts(str(source), languages=languages, shards=shards, seed=0, **more).items():
         folder = join(str(out), split)
         parts = pickle.loads(pickle.dumps(parts))
         counts[split] = write_parts(parts, folder, Storage(), log=lambda line: None)

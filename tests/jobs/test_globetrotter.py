@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from raysys.runs.grounded.settings import GroundedSettings
 from raysys.runs.run import open_run
 from raysys.runs.settings import GlobetrotterSettings
 from raysys.settings import from_mapping, load
@@ -222,4 +223,5 @@ def test_the_shipped_settings_are_valid():
     files = sorted((ROOT / "jobs/configs").rglob("*.yaml"))
     assert files
     for file in files:
-        assert load(GlobetrotterSettings, file).data.train
+        kind = GroundedSettings if file.parent.name == "grounded" else GlobetrotterSettings
+        assert load(kind, file).data.train

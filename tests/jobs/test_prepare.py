@@ -71,7 +71,7 @@ def parts(source, *, languages, shards, seed, caption_columns=()):
 PLAIN_RECIPE = """
 LANGUAGES = AVAILABLE = ("de", "fr")
 
-def files(cache, *, languages):
+def files(cache, *, languages, seed):
     for language in languages:
         yield f"en-{language}.tsv", f"{cache.name}\\t{language}\\n".encode()
 """
@@ -189,6 +189,7 @@ def test_a_split_of_another_data_set_is_pointed_out(tmp_path, capsys):
         ),
         ({"dataset": "files"}, r"'files' is made from files you download; name their folder with --source\. Expected is lines\.txt"),
         ({"dataset": "files", "source": ".", "samples": 3}, "--samples: the size of the data set 'files' is that of its files"),
+        ({"prose": True}, "--prose: the data set 'tiny' is not made from running text"),
         ({"dataset": "files", "source": ".", "caption_columns": ("odd",)}, "has no column 'odd' of captions; it has long short"),
     ],
 )

@@ -16,13 +16,19 @@ from tests.jobs.test_end_to_end import SETTINGS
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "say which paper: python jobs/reproduce.py globetrotter --help"),
+        ([], "say which paper: python jobs/reproduce.py globetrotter | grounded --help"),
         (["globetroter"], "(got globetroter)"),
         (["globetrotter", "--data", "nothing"], "comparison has globetrotter, real, shapes; or give the path of a settings file"),
         (["globetrotter", "--data", "nowhere/x.yaml"], "nowhere/x.yaml; "),
         (["globetrotter", "--data", "shapes", "--training.seed", "3"], "--training.seed is not for all runs: say it with --seeds"),
         (["globetrotter", "--data", "shapes", "--run.storage=x"], "--run.storage is not for all runs: say it with --storage"),
         (["globetrotter", "--data", "shapes", "--system", "muve"], "--system is not for all runs: say it with --systems"),
+        (["grounded", "--data", "nothing"], "grounded has real, shapes; or give the path of a settings file"),
+        (
+            ["grounded", "--data", "shapes", "--model.base", "t"],
+            "--model.base is not for all runs: each run stands on the one of T with its seed",
+        ),
+        (["grounded", "--data", "shapes", "--data.folder", "nowhere", "--dry-run"], "nowhere"),
         (["globetrotter", "--data", "shapes", "--seeds", "-1"], "seeds"),
         (["globetrotter", "--data", "shapes", "--training.steps", "0"], "training.steps"),
         (["globetrotter", "--data", "shapes", "--data.folder", "nowhere", "--dry-run"], "nowhere"),
@@ -45,7 +51,7 @@ def test_a_submitted_job_wants_a_place_that_stays(call: Jobs, monkeypatch):
 
 
 def test_every_comparison_has_all_four_losses_and_all_systems():
-    from raysys.runs.comparison import ComparisonSettings, entries
+    from raysys.runs.reproduce_globetrotter import GlobetrotterComparisonSettings, entries
     from raysys.runs.settings import GlobetrotterSettings
     from raysys.settings import load
 
@@ -55,8 +61,20 @@ def test_every_comparison_has_all_four_losses_and_all_systems():
         settings = load(GlobetrotterSettings, file)
         assert all(settings.objective.weights.model_dump().values())
         assert settings.model.text.layers > 0
-        made = entries(settings, ComparisonSettings(data="x").systems, [0])
+        made = entries(settings, GlobetrotterComparisonSettings(data="x").systems, [0])
         assert len(made) == 9
+
+
+def test_the_grounded_comparisons_have_all_twenty_systems():
+    from raysys.runs.grounded.settings import GroundedSettings
+    from raysys.runs.reproduce_grounded import GroundedComparisonSettings, entries
+    from raysys.settings import load
+
+    files = sorted((ROOT / "jobs/configs/grounded").glob("*.yaml"))
+    assert {file.stem for file in files} >= {"shapes", "real"}
+    for file in files:
+        settings = load(GroundedSettings, file)
+        assert len(entries(settings, GroundedComparisonSettings(data="x").systems, [0])) == 20
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +135,7 @@ def test_from_nothing_to_the_page_in_spite_of_ctrl_c_and_a_failure(world, call: 
     assert found["missing"] == []
     assert "Table 1: sentences" in (runs / "comparison.html").read_text()
 
-    monkeypatch.setattr("raysys.runs.reproduce_globetrotter.shared_ray", lambda *_: pytest.fail("nothing is left to train"))
+    monkeypatch.setattr("raysys.runs.comparison_runs.shared_ray", lambda *_: pytest.fail("nothing is left to train"))
     code, out, err = call("reproduce", *arguments)
     assert (code, err) == (0, "")
     assert f"page: {runs}/comparison.html" in out

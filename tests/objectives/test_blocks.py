@@ -7,6 +7,8 @@ from raysys.models.queue import Neighbours
 from raysys.objectives.blocks import mean_over_blocks, row_blocks
 from raysys.objectives.image_caption import info_nce, pairwise_sigmoid
 from raysys.objectives.image_contrastive import nt_xent
+from raysys.objectives.perceptual import perceptual_loss
+from raysys.objectives.ranking import ranking_loss
 from raysys.objectives.similarity import unit_vectors
 from raysys.objectives.transitive import transitive_loss
 from tests.objectives.cases import quick
@@ -59,6 +61,9 @@ LOSSES = {
     "image_caption-hard": lambda a, b, c, t, ids, pairs: info_nce(b, c, t, ids, pairs, 0.3),
     "image_caption-sigmoid": lambda a, b, c, t, ids, pairs: pairwise_sigmoid(b, c, t, -4.0, ids, pairs, 0.3),
     "transitive-sigmoid": lambda a, b, c, t, ids, pairs: transitive_loss(a, b, c, t, ids, 0.1, "rescaled", pairs, -4.0, 0.3),
+    "perceptual": lambda a, b, c, t, ids, pairs: perceptual_loss(b, c, ids != 0, block_pairs=pairs)[0],
+    "perceptual-sampled": lambda a, b, c, t, ids, pairs: perceptual_loss(b, c, ids != 0, 900, torch.linspace(0, 1, len(b)), 128 * pairs)[0],
+    "ranking": lambda a, b, c, t, ids, pairs: ranking_loss(b, c, ids, 0.5, pairs),
     "transitive-neighbours": lambda a, b, c, t, ids, pairs: transitive_loss(
         a[:60], b[:60], c[:60], t, ids[:60], 0.1, "rescaled", pairs, neighbours=queued(a[60:], b[60:], c[60:], ids[60:])
     ),

@@ -10,8 +10,9 @@ import pytest
 from raysys.errors import UserError
 from raysys.evaluation.centring import centred, language_means
 from raysys.evaluation.scores import encode_items, score
+from raysys.runs.describe import describe
 from raysys.runs.evaluate import check_evaluation, evaluate_run, load_items, load_split
-from raysys.runs.run import SavedRun, describe, open_folder, open_run
+from raysys.runs.run import SavedRun, open_folder, open_run
 from raysys.runs.settings import GlobetrotterSettings
 from raysys.runs.words import training_texts
 from raysys.shards.sample import Sample

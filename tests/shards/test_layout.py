@@ -231,14 +231,13 @@ def test_another_layout_means_to_index_again(tmp_path):
     assert (tmp_path / NAME).exists()
 
 
-@pytest.mark.parametrize("field", ["texts", "sentences"])
-def test_texts_without_a_caption_anywhere(tmp_path, field):
-    members = [(f"{n}.json", json.dumps({field: {"de": [f"Satz {n}", "und noch einer"]}}).encode()) for n in range(3)]
+def test_texts_without_a_caption_anywhere(tmp_path):
+    members = [(f"{n}.json", json.dumps({"texts": {"de": [f"Satz {n}", "und noch einer"]}}).encode()) for n in range(3)]
     (tmp_path / "0.tar").write_bytes(tar(members))
     manifest = Manifest.build(Storage(), str(tmp_path))
     assert (len(manifest), manifest.faults(), manifest.languages()) == (3, [], {})
     sample = read_samples(Storage(), manifest, [2])[0]
-    assert manifest.layout.read(sample.members).extra[field]["de"][0] == "Satz 2"
+    assert manifest.layout.read(sample.members).extra["texts"]["de"][0] == "Satz 2"
 
 
 def test_our_own_form_needs_no_settings():

@@ -206,7 +206,7 @@ def two_languages(step: int) -> Batch:
     hidden = (torch.rand(32, 8, generator=generator) < 0.25) & (ids >= FIRST_ORDINARY)
     masked, labels = ids.masked_fill(hidden, MASK_ID), ids.masked_fill(~hidden, -100)
     numbers = torch.arange(32)
-    return Batch(step, 32, numbers, 0 * numbers, languages, ids, (ids != 0).long(), masked, labels, [], 0)
+    return Batch(step, 32, numbers, [], 0, 0 * numbers, languages, ids, (ids != 0).long(), masked, labels)
 
 
 def test_training_lowers_every_term():

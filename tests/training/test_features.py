@@ -66,7 +66,7 @@ def test_vectors_are_those_of_the_network(computed, samples, system):
 
 def test_the_other_views_are_drawn_by_seed_and_sample(ray_session, computed, samples, system):
     task = {"id": np.arange(32, COUNT)}
-    again, other = (FeatureExtractor(ray_session.put((samples, system, IMAGE)), VIEWS, seed, 1) for seed in (0, 1))
+    again, other = (FeatureExtractor(samples, system, IMAGE, VIEWS, seed) for seed in (0, 1))
     first = again(task)["vectors"]
     again({"id": np.arange(8)})
     assert first.dtype == np.float16

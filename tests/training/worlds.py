@@ -123,6 +123,7 @@ class Shares:
     """Stands where shards are read."""
 
     samples = Sources()
+    batch_type = Batch
 
     def __init__(self, pictures: bool = False):
         self.pictures = pictures

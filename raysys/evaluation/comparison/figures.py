@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 
 from raysys.evaluation.comparison import paper
-from raysys.evaluation.comparison.bars import Bars, bar_table, seed_table
-from raysys.evaluation.comparison.data import Comparison, Row
-from raysys.evaluation.comparison.paper import CHANCE, Published
+from raysys.evaluation.comparison.data import Comparison
 from raysys.evaluation.figures import heat_map
 from raysys.evaluation.markup import Markup, el
+from raysys.evaluation.side_by_side.bars import Bars, bar_table, seed_table
+from raysys.evaluation.side_by_side.published import CHANCE, Published
 from raysys.evaluation.table import split_name
 from raysys.evaluation.word_scores import WORDS
 from raysys.evaluation.wording import headline, remark
@@ -79,18 +79,12 @@ def figure(
         # A system that was to be trained and is not there keeps its place; one that has no such score by nature does not.
         if any(values) or (row in data.rows and not row.seeds):
             kind = "reference" if row in data.references else "this" if row.name == THIS else ""
-            bars.append(Bars(row.label, values, [one.get(row.name) for one in theirs], kind, _seeds(row)))
+            bars.append(Bars(row.label, values, [one.get(row.name) for one in theirs], kind, row.note))
     names = list(metrics)
     what = f"{title}: {', '.join(name for name in names if name) or 'scores'} by system, in percent"
     return el(
         "div", el("h3", title), remark(note) if note else None, bar_table(bars, names, what), seed_table(bars, names), class_="card split"
     )
-
-
-def _seeds(row: Row) -> str:
-    if len(row.seeds) >= row.wanted:
-        return ""
-    return f"{len(row.seeds)} of {row.wanted} seeds" if row.seeds else "not trained"
 
 
 def _size(data: Comparison, split: str) -> str:

@@ -1,84 +1,10 @@
 """Whether the systems stand in the order that the paper found."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
-
 from raysys.evaluation.comparison.data import Comparison
-from raysys.evaluation.comparison.paper import CHANCE, EXPECTED
-from raysys.evaluation.comparison.statistics import Summary
-from raysys.evaluation.naming import language_name
-
-
-@dataclass(frozen=True)
-class Check:
-    """Two systems on one metric of one split."""
-
-    better: str
-    """Label of the system that should be better."""
-    worse: str
-    first: Summary | None
-    """Of the one that should be better; None where it has no scores."""
-    second: Summary | None
-    """Of the other. Chance has the same value for every seed."""
-    by_language: Sequence[tuple[str, float]] = ()
-    """(query language, difference of the means), the greatest disappointment first; empty where it is not known."""
-
-    @property
-    def verdict(self) -> Literal["holds", "differs", "unknown"]:
-        """Whether the means stand as expected; equal means do not."""
-        if self.difference is None:
-            return "unknown"
-        return "holds" if self.difference > 0 else "differs"
-
-    @property
-    def difference(self) -> float | None:
-        """Of the means; positive as expected."""
-        return self.first.mean - self.second.mean if self.first and self.second else None
-
-    @property
-    def wins(self) -> tuple[int, int]:
-        """Seeds in which the first is better, of those that both have."""
-        if not (self.first and self.second):
-            return 0, 0
-        both = [seed for seed in self.first.values if seed in self.second.values]
-        return sum(self.first.values[seed] > self.second.values[seed] for seed in both), len(both)
-
-    @property
-    def within_deviation(self) -> bool:
-        """Whether the difference of the means is no greater than the deviation of such a difference, √(s₁² + s₂²)."""
-        spreads = [summary.deviation for summary in (self.first, self.second) if summary and summary.deviation is not None]
-        return bool(spreads) and self.difference is not None and abs(self.difference) <= sum(s * s for s in spreads) ** 0.5
-
-    def sentence(self) -> str:
-        """The verdict in words, with the numbers."""
-        if not (self.first and self.second):
-            lacking = " and ".join(name for name, summary in ((self.better, self.first), (self.worse, self.second)) if summary is None)
-            return f"{self.better} above {self.worse}: cannot be told, there are no scores of {lacking}."
-        points = 100 * (self.first.mean - self.second.mean)
-        size = f"{abs(points):.1f}" if abs(points) >= 0.05 else "less than 0.1"
-        other = f"{100 * self.second.mean:.1f}" if self.worse == CHANCE else in_percent(self.second)
-        numbers = f"{in_percent(self.first)} against {other}"
-        wins, of = self.wins
-        seeds = f"better in {wins} of {of} seeds" if of else "no seed that both were trained with"
-        unsure = "; the difference is within the deviation over seeds" if self.within_deviation else ""
-        if points > 0:
-            return f"{self.better} above {self.worse}: {numbers}, {size} points more, {seeds}{unsure}."
-        how = "the same" if points == 0 else f"{size} points less"
-        return f"{self.better} is not above {self.worse}: {numbers}, {how}, {seeds}{unsure}.{self._languages()}"
-
-    def _languages(self) -> str:
-        worse = [(language, points) for language, points in self.by_language if points < 0]
-        if not worse:
-            return ""
-        named = ", ".join(f"{language_name(language)} −{-100 * points:.1f}" for language, points in worse[:3])
-        return f" It is worse from {len(worse)} of {len(self.by_language)} languages, most from {named}."
-
-
-def in_percent(summary: Summary) -> str:
-    """`31.2 ± 0.8`; without deviation for a single seed."""
-    mean, deviation = f"{100 * summary.mean:.1f}", summary.deviation
-    return mean if deviation is None else f"{mean} ± {100 * deviation:.1f}"
+from raysys.evaluation.comparison.paper import EXPECTED
+from raysys.evaluation.side_by_side.check import Check
+from raysys.evaluation.side_by_side.published import CHANCE
+from raysys.evaluation.side_by_side.statistics import Summary
 
 
 def check_order(data: Comparison, split: str, metric: str) -> list[Check]:

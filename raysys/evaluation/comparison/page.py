@@ -1,16 +1,12 @@
-"""The page of a comparison: one HTML page that needs nothing but itself."""
+"""The page of Globetrotter's comparison."""
 
-from collections.abc import Callable
-
-from raysys.evaluation.comparison import figures, style, tables
-from raysys.evaluation.comparison.bars import PAPER
+from raysys.evaluation.comparison import figures, tables
 from raysys.evaluation.comparison.data import Comparison
 from raysys.evaluation.markup import Markup, el
-from raysys.evaluation.report import document
-from raysys.evaluation.style import CSS
+from raysys.evaluation.side_by_side.frame import Part, write_page
 from raysys.evaluation.wording import headline, named
 
-PARTS: tuple[tuple[str, str, str, Callable[[Comparison], list[Markup]]], ...] = (
+PARTS: tuple[Part[Comparison], ...] = (
     ("order", "Order", "The order of the systems", tables.order),
     ("figure-5", "Sentences", "Figure 5: sentence translation", figures.sentences),
     ("figure-6", "Human", "Figure 6: translations by people", figures.human),
@@ -23,61 +19,19 @@ PARTS: tuple[tuple[str, str, str, Callable[[Comparison], list[Markup]]], ...] = 
     ("table-2", "Word samples", "Table 2: words", tables.words),
     ("table-3", "Failures", "Table 3: where it fails", tables.failures),
 )
-"""(anchor, short name, heading, what makes it) of every part; those with nothing to show are left out."""
+
+THEIRS = (
+    "measured on 52 languages and 3.15 million pictures, and says how the systems stood there, not what they should reach here. "
+    "Some numbers are known only within a range."
+)
 
 
 def write_comparison(data: Comparison) -> str:
     """The page as HTML text (UTF-8 when stored)."""
-    parts = [(anchor, short, heading, content) for anchor, short, heading, make in PARTS if (content := make(data))]
-    links = [el("a", short, href=f"#{anchor}") for anchor, short, _, _ in parts]
-    commands = [part for what, command in data.commands for part in (el("div", what), el("pre", command, class_="command", tabindex="0"))]
-    facts = el("dl", [el("div", el("dt", label), el("dd", value)) for label, value in data.facts], class_="facts")
-    body = el(
-        "body",
-        el(
-            "header",
-            el(
-                "div",
-                el("p", "Comparison of systems", class_="eyebrow"),
-                el("h1", el("bdi", data.title)),
-                el("p", data.summary, class_="lead") if data.summary else None,
-                facts if data.facts else None,
-                _theirs(),
-                _missing(data),
-                _tiles(data),
-            ),
-        ),
-        el("nav", el("div", links), aria_label="Parts of this page") if len(links) > 1 else None,
-        el(
-            "main",
-            [el("section", el("h2", heading), content, id=anchor) for anchor, _, heading, content in parts],
-            el("section", el("h2", "How to reproduce"), commands) if commands else None,
-        ),
-        el("footer", "Written by raysys. This page holds all of its pictures and loads nothing."),
-    )
-    return document(data.title, body, CSS + style.CSS)
+    return write_page(data, PARTS, THEIRS, _tiles(data))
 
 
-def _theirs() -> Markup:
-    return el(
-        "p",
-        el("i", class_="hollow"),
-        f" marks what was published: “{PAPER}”. It was measured on 52 languages and 3.15 million pictures, and says how the systems stood "
-        "there, not what they should reach here. Some numbers are known only within a range.",
-        class_="note legend",
-        style="display:block;margin:18px 0 0",
-    )
-
-
-def _missing(data: Comparison) -> Markup | None:
-    if not data.missing:
-        return None
-    lines = [el("li", el("b", name), ": ", why) for name, why in data.missing]
-    count = "One run is" if len(lines) == 1 else f"{len(lines)} runs are"
-    return el("div", f"{count} missing from this page:", el("ul", lines), class_="notice", role="note")
-
-
-def _tiles(data: Comparison) -> Markup | None:
+def _tiles(data: Comparison) -> list[Markup]:
     """For every split: how many pairs stand in order, and how far Globetrotter has come."""
     cards = []
     this = data.row(figures.THIS)
@@ -103,4 +57,4 @@ def _tiles(data: Comparison) -> Markup | None:
                 class_="card tile",
             )
         )
-    return el("div", cards, class_="grid tiles") if cards else None
+    return cards

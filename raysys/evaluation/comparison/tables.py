@@ -1,18 +1,20 @@
 """The order of the systems, options beyond the paper, and the paper's Tables 1 to 3."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from raysys.evaluation import gallery
-from raysys.evaluation.comparison.data import Comparison, Row, WordExample
+from raysys.evaluation.comparison.data import Comparison, WordExample
 from raysys.evaluation.comparison.figures import SENTENCES, THIS, TO_LATIN
-from raysys.evaluation.comparison.order import Check, check_order, in_percent
+from raysys.evaluation.comparison.order import check_order
 from raysys.evaluation.markup import Markup, el
 from raysys.evaluation.naming import language_name
 from raysys.evaluation.report_data import ReportData
+from raysys.evaluation.side_by_side.check import Check
+from raysys.evaluation.side_by_side.row import Row
+from raysys.evaluation.side_by_side.statistics import in_percent
+from raysys.evaluation.side_by_side.verdicts import verdicts
 from raysys.evaluation.wording import headline, named, remark
-
-_MARKS = {"holds": ("✓", "yes", "as expected"), "differs": ("✗", "no", "otherwise"), "unknown": ("?", "unknown", "not known")}
 
 
 def checks(data: Comparison) -> dict[tuple[str, str], list[Check]]:
@@ -26,65 +28,18 @@ def order(data: Comparison) -> list[Markup]:
     found = checks(data)
     if not found:
         return []
-    cards = [_overview(found)]
-    if differing := [(key, pair) for key, pairs in found.items() for pair in pairs if pair.verdict == "differs"]:
-        lines = [_line(pair, el("span", _column(*key), ": ")) for key, pair in differing]
-        cards.append(el("div", el("h3", "Otherwise than in the paper"), el("ul", lines, class_="order"), class_="card split"))
-    for key, pairs in found.items():
-        inside = el("div", remark(tally(pairs)), el("ul", [_line(pair) for pair in pairs], class_="order"))
-        cards.append(el("details", el("summary", f"{_column(*key)}: {tally(pairs)}"), inside))
     return [
         remark(
             "What the paper's figures lead one to expect: supervised above Globetrotter; Globetrotter above each of its ablations and "
             "above Sigurdsson et al.; these above Lample & Conneau, above text only, above chance. Means over seeds are compared, with the "
             "standard deviation over seeds beside them. Where it is otherwise, that is what was found on these data."
         ),
-        *cards,
+        *verdicts({_column(*key): pairs for key, pairs in found.items()}),
     ]
 
 
 def _column(split: str, metric: str) -> str:
     return headline(split) + ("" if metric == SENTENCES else ", non-Latin → Latin")
-
-
-def _line(pair: Check, before: Markup | None = None) -> Markup:
-    return el("li", _mark(pair), el("div", before, named(pair.sentence())))
-
-
-def _overview(found: Mapping[tuple[str, str], Sequence[Check]]) -> Markup:
-    """Pairs in rows, splits in columns: the mark, and the difference in points."""
-    pairs = {(pair.better, pair.worse): None for checked in found.values() for pair in checked}
-    by_pair = [{(pair.better, pair.worse): pair for pair in checked} for checked in found.values()]
-    head = el("tr", el("th", "Expected", scope="col"), [el("th", _column(*key), scope="col") for key in found])
-    body = [
-        el("tr", el("th", named(f"{better} > {worse}"), scope="row"), [_cell(checked.get((better, worse))) for checked in by_pair])
-        for better, worse in pairs
-    ]
-    table = el("div", el("table", el("thead", head), el("tbody", body), class_="overview"), class_="scroll", tabindex="0")
-    note = "The difference of the means in points of percent; ≈ marks one that is within the deviation over seeds."
-    return el("div", table, remark(note), class_="card split")
-
-
-def _cell(pair: Check | None) -> Markup:
-    if pair is None or pair.difference is None:
-        return el("td", "–")
-    unsure = el("span", " ≈", title="within the deviation over seeds") if pair.within_deviation else None
-    return el("td", _mark(pair), f" {100 * pair.difference:+.1f}".replace("-", "−"), unsure)
-
-
-def tally(pairs: Sequence[Check]) -> str:
-    """How many pairs stand as expected, in words."""
-    count = {verdict: sum(pair.verdict == verdict for pair in pairs) for verdict in _MARKS}
-    known = count["holds"] + count["differs"]
-    text = f"{count['holds']} of {known} pairs stand as in the paper"
-    unsure = sum(pair.within_deviation for pair in pairs)
-    text += f" ({unsure} within the deviation)" if unsure else ""
-    return text + (f"; {count['unknown']} cannot be told yet." if count["unknown"] else ".")
-
-
-def _mark(pair: Check) -> Markup:
-    sign, class_, label = _MARKS[pair.verdict]
-    return el("span", sign, class_=f"mark {class_}", role="img", aria_label=label)
 
 
 def ablations(data: Comparison) -> list[Markup]:

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import yaml
 
 from raysys.models.backbones import TransformersFeatures
+from raysys.models.skip_thought import SkipThoughtSettings
+from raysys.systems.build import TITLES
 from raysys.systems.encoder import Encoder, text_network
 from raysys.systems.export.usage import usage
-from raysys.systems.settings import TITLES
 
 FILE = "README.md"
 _SCORES, _END = "<!-- scores -->", "<!-- end of scores -->"
@@ -94,22 +95,18 @@ def _summary(encoder: Encoder) -> str:
     languages = encoder.info["languages"]
     about = "and pictures " if encoder.has_images else ""
     how = ", learned from pictures with captions and not from translations" if encoder.has_images else ""
-    return f"Encodes sentences of {len(languages)} languages {about}as unit vectors whose cosine says how alike they are{how}."
+    spoken = languages[0] if len(languages) == 1 else f"{len(languages)} languages"
+    return f"Encodes sentences of {spoken} {about}as unit vectors whose cosine says how alike they are{how}."
 
 
 def _facts(encoder: Encoder) -> list[tuple[str, str]]:
     info, model = encoder.info, encoder.system.model
-    text = model.text
-    trigrams = f" and character trigrams ({text.trigram_buckets:,})" if text.trigram_buckets else ""
-    bag = f"bag of word pieces ({text.vocabulary_size:,}){trigrams}"
-    network = f"transformer, {text.layers} layers of {text.hidden_size}, {text.vocabulary_size:,} word pieces" if text.layers else bag
-    if text_network(encoder.system) is None:
-        network = f"word vectors of each language, {model.muve.rows:,} in all"
+    network, longest = _text_network(encoder)
     facts = [
         ("system", TITLES[info.get("system", "globetrotter")]),
         ("step", f"{info['step']:,}"),
         ("text network", network),
-        ("longest sentence", f"{text.max_tokens} word pieces; longer ones are cut"),
+        ("longest sentence", f"{longest}; longer ones are cut"),
         ("vectors", f"{encoder.encode_texts(['a'], info['languages'][:1]).shape[1]} entries, float32"),
         ("languages", ", ".join(info["languages"])),
     ]
@@ -120,6 +117,21 @@ def _facts(encoder: Encoder) -> list[tuple[str, str]]:
         facts.insert(3, ("image network", name + (", not trained" if image.frozen else "")))
         facts.insert(4, ("pictures", f"{form.size} × {form.size} pixels, " + ("cropped" if form.fit == "crop" else "padded with white")))
     return facts
+
+
+def _text_network(encoder: Encoder) -> tuple[str, str]:
+    """What reads sentences, and how long they may be."""
+    model = encoder.system.model
+    if isinstance(model.text, SkipThoughtSettings):
+        reader = "GRU" if model.text.encoder == "gru" else f"transformer, {model.text.layers} layers"
+        return f"{reader}, {model.text.vocabulary_size:,} words of {model.text.word_size}", f"{model.text.max_words} words"
+    text, longest = model.text, f"{model.text.max_tokens} word pieces"
+    if text_network(encoder.system) is None:
+        return f"word vectors of each language, {model.muve.rows:,} in all", longest
+    if text.layers:
+        return f"transformer, {text.layers} layers of {text.hidden_size}, {text.vocabulary_size:,} word pieces", longest
+    trigrams = f" and character trigrams ({text.trigram_buckets:,})" if text.trigram_buckets else ""
+    return f"bag of word pieces ({text.vocabulary_size:,}){trigrams}", longest
 
 
 def _data(info: dict[str, Any], data: Sequence[DataFacts]) -> str:
@@ -153,7 +165,8 @@ def _limits(encoder: Encoder) -> list[str]:
         "special tokens.",
     ]
     text = text_network(encoder.system)
-    if text is None or text.settings.layers == 0:
+    read_in_order = isinstance(encoder.system.model.text, SkipThoughtSettings) or (text is not None and text.settings.layers)
+    if not read_in_order:
         limits.append("It does not see the order of words: a sentence is the mean of its pieces.")
     if text is not None and text.settings.trigram_buckets:
         limits.append(

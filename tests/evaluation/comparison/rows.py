@@ -1,6 +1,7 @@
 """Comparisons made up for tests, with scores in the shape that runs write."""
 
-from raysys.evaluation.comparison.data import Comparison, Row
+from raysys.evaluation.comparison.data import Comparison
+from raysys.evaluation.side_by_side.row import Row
 from raysys.systems.settings import TITLES
 
 SENTENCES = "eval/sentence_translation"

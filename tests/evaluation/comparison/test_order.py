@@ -6,7 +6,8 @@ import pytest
 
 from raysys.evaluation.comparison.order import check_order
 from raysys.evaluation.comparison.paper import CHANCE, EXPECTED, SENTENCES, SYSTEMS
-from raysys.evaluation.comparison.tables import checks, closed, tally
+from raysys.evaluation.comparison.tables import checks, closed
+from raysys.evaluation.side_by_side.verdicts import tally
 from tests.evaluation.comparison.rows import SENTENCES as METRIC
 from tests.evaluation.comparison.rows import comparison, result, row
 

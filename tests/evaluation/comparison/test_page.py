@@ -5,13 +5,14 @@ import re
 
 import pytest
 
-from raysys.evaluation.comparison import paper
-from raysys.evaluation.comparison.bars import Bars, bar_table
-from raysys.evaluation.comparison.data import Comparison, FoundWord, Row, WordExample
+from raysys.evaluation.comparison.data import Comparison, FoundWord, WordExample
 from raysys.evaluation.comparison.page import write_comparison
 from raysys.evaluation.comparison.record import record
-from raysys.evaluation.comparison.statistics import Summary
 from raysys.evaluation.examples import Retrieved, TranslationExample
+from raysys.evaluation.side_by_side.bars import Bars, bar_table
+from raysys.evaluation.side_by_side.published import Published
+from raysys.evaluation.side_by_side.row import Row
+from raysys.evaluation.side_by_side.statistics import Summary
 from raysys.evaluation.word_scores import WORDS
 from tests.evaluation.comparison.rows import result, row
 from tests.evaluation.test_report import EVIL, Page, png
@@ -143,7 +144,7 @@ def test_where_the_order_differs_the_page_says_so():
 
 @pytest.mark.parametrize("values", [{0: 0.5}, {0: 0.0, 1: 0.0}, {0: 0.99, 1: 1.0, 2: 0.98}, {0: 0.001, 1: 0.2, 2: 0.4}])
 def test_bars_stay_inside_their_track(values):
-    source = bar_table([Bars("x", [Summary(values)], [paper.Published(0.9, 0.95)])], [""], "what")
+    source = bar_table([Bars("x", [Summary(values)], [Published(0.9, 0.95)])], [""], "what")
     Page(source)
     places = [float(number) for number in re.findall(r"left:(-?[\d.]+)%", source)]
     widths = [float(number) for number in re.findall(r"left:[\d.]+%;width:(-?[\d.]+)%", source)]

@@ -3,15 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from raysys.evaluation.comparison.order import in_percent
-from raysys.evaluation.comparison.paper import Published
-from raysys.evaluation.comparison.statistics import Summary
 from raysys.evaluation.figures import nice_ticks
 from raysys.evaluation.markup import Markup, el
+from raysys.evaluation.side_by_side.published import PAPER, Published
+from raysys.evaluation.side_by_side.statistics import Summary, in_percent
 from raysys.evaluation.wording import named
-
-PAPER = "paper, other data"
-"""How every published number is called."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +99,7 @@ def _high(value: Summary | float | None) -> float:
 
 
 def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{100 * value:.1f}"
+    return "–" if value is None else f"{100 * value:.1f}".replace("-", "−")
 
 
 def _number(value: Summary | float | None) -> str:

@@ -35,3 +35,9 @@ def summarise(values: Mapping[int, float | None]) -> Summary | None:
     """Of the seeds that have a value; None where none has."""
     known = {seed: float(value) for seed, value in values.items() if value is not None}
     return Summary(known) if known else None
+
+
+def in_percent(summary: Summary) -> str:
+    """`31.2 ± 0.8`; without deviation for a single seed."""
+    mean, deviation = f"{100 * summary.mean:.1f}".replace("-", "−"), summary.deviation
+    return mean if deviation is None else f"{mean} ± {100 * deviation:.1f}"

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from raysys.evaluation.comparison.data import Row
-from raysys.evaluation.comparison.statistics import Summary, summarise
+from raysys.evaluation.side_by_side.row import Row
+from raysys.evaluation.side_by_side.statistics import Summary, summarise
 from tests.evaluation.comparison.rows import SENTENCES, result
 
 

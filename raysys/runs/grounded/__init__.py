@@ -1,0 +1,1 @@
+"""Runs of the systems of grounded sentence representations."""
