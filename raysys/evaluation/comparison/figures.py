@@ -112,6 +112,28 @@ def words(data: Comparison) -> list[Markup]:
     )
 
 
+def held_out(data: Comparison) -> list[Markup]:
+    """Languages that no training caption was in."""
+    cards = []
+    for split in data.splits:
+        metrics = {"from": "eval/transfer_R@1_from_held_out", "to": "eval/transfer_R@1_to_held_out"}
+        if card := figure(data, split, metrics, {}, headline(split), _size(data, split)):
+            cards.append(card)
+    return _with_remark(
+        "Recall@1 from languages that training never saw into those it did, and back, mean over directions. The paper has no such figure.",
+        cards,
+    )
+
+
+def anti_hubs(data: Comparison) -> list[Markup]:
+    """Sentences that are nobody's neighbour."""
+    return _with_remark(
+        "Share of the sentences that are among the ten nearest neighbours of no sentence of another language: few sentences, hubs, then "
+        "stand in their places. Less is better. The paper has no such figure.",
+        _cards(data, data.splits, "eval/anti_hubs", {}),
+    )
+
+
 def _word_metric(ground: str, vocabulary: str, when: str, scaling: str) -> str:
     disjoint = "_disjoint" if vocabulary == "disjoint" else ""
     procrustes = "_procrustes" if when == "after" else ""

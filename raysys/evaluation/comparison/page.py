@@ -14,6 +14,8 @@ PARTS: tuple[Part[Comparison], ...] = (
     ("figure-7", "Words", "Figure 7: word translation", figures.words),
     ("figure-8", "Images", "Figure 8: images and captions", figures.retrieval),
     ("figure-9", "Languages", "Figure 9: from language to language", figures.languages),
+    ("held-out", "Held out", "Languages held out of training", figures.held_out),
+    ("anti-hubs", "Hubs", "Sentences that are never found", figures.anti_hubs),
     ("beyond", "Beyond", "Beyond the paper", tables.ablations),
     ("table-1", "Examples", "Table 1: sentences", tables.translations),
     ("table-2", "Word samples", "Table 2: words", tables.words),

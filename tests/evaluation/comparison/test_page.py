@@ -121,6 +121,14 @@ def test_words_and_images_have_a_column_for_each_bar():
     assert source.count("nearest by CSLS") == 2 * 4  # all and disjoint, two ground truths; heading and caption
 
 
+def test_languages_held_out_and_hubs_have_parts_where_they_were_scored():
+    found = result(0.3, **{"eval/anti_hubs": 0.2, "eval/transfer_R@1_from_held_out": 0.4, "eval/transfer_R@1_to_held_out": 0.5})
+    source = write_comparison(Comparison("made up", rows=[Row("globetrotter", "Globetrotter", {0: {"test-unseen": found}})]))
+    assert cells(source, "held-out")["Globetrotter"] == ["40.0", "50.0"]
+    assert cells(source, "anti-hubs")["Globetrotter"] == ["20.0"]
+    assert 'id="anti-hubs"' not in write_comparison(full())
+
+
 def test_systems_without_images_are_no_rows_of_figure_8():
     assert "text only (Lc)" not in str(cells(write_comparison(full()), "figure-8"))
 
