@@ -49,7 +49,7 @@ train: install data
 	$(BIN)/python jobs/globetrotter.py --config $(CONFIG) --evaluation.beside $(DATA)-without-transitive $(ARGS)
 
 test: install
-	$(BIN)/python -m pytest -m "not slow" --durations 10
+	$(BIN)/python -m pytest -m "not slow" --numprocesses 2 --dist loadfile --durations 10
 
 # Proofs that take long: thousands of damaged inputs, cuts at every byte, interrupted preparations.
 proofs: install

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from raysys.errors import UserError, run_program
 
 if TYPE_CHECKING:
-    from raysys.runs.comparison import ComparisonSettings
+    from raysys.runs.compare.entries import ComparisonSettings
 
 Options = TypeVar("Options", bound="ComparisonSettings")
 
@@ -84,7 +84,7 @@ def options_of(paper: str, arguments: Sequence[str], cls: type[Options]) -> tupl
 
 def globetrotter(arguments: Sequence[str]) -> None:
     """All systems of the Globetrotter paper."""
-    from raysys.runs.reproduce_globetrotter import GlobetrotterComparisonSettings, reproduce
+    from raysys.runs.compare.globetrotter import GlobetrotterComparisonSettings, reproduce
 
     options, handed, flags = options_of("globetrotter", arguments, GlobetrotterComparisonSettings)
     reproduce(options, config_file("globetrotter", options.data), handed, JOBS / "globetrotter.py", **flags)
@@ -92,7 +92,7 @@ def globetrotter(arguments: Sequence[str]) -> None:
 
 def grounded(arguments: Sequence[str]) -> None:
     """All systems of the paper on grounded sentence representations."""
-    from raysys.runs.reproduce_grounded import GroundedComparisonSettings, reproduce
+    from raysys.runs.compare.grounded import GroundedComparisonSettings, reproduce
 
     options, handed, flags = options_of("grounded", arguments, GroundedComparisonSettings)
     reproduce(options, config_file("grounded", options.data), handed, JOBS / "grounded.py", **flags)

@@ -51,7 +51,7 @@ def test_a_submitted_job_wants_a_place_that_stays(call: Jobs, monkeypatch):
 
 
 def test_every_comparison_has_all_four_losses_and_all_systems():
-    from raysys.runs.reproduce_globetrotter import GlobetrotterComparisonSettings, entries
+    from raysys.runs.compare.globetrotter import GlobetrotterComparisonSettings, entries
     from raysys.runs.settings import GlobetrotterSettings
     from raysys.settings import load
 
@@ -66,8 +66,8 @@ def test_every_comparison_has_all_four_losses_and_all_systems():
 
 
 def test_the_grounded_comparisons_have_all_twenty_systems():
+    from raysys.runs.compare.grounded import GroundedComparisonSettings, entries
     from raysys.runs.grounded.settings import GroundedSettings
-    from raysys.runs.reproduce_grounded import GroundedComparisonSettings, entries
     from raysys.settings import load
 
     files = sorted((ROOT / "jobs/configs/grounded").glob("*.yaml"))
@@ -135,7 +135,7 @@ def test_from_nothing_to_the_page_in_spite_of_ctrl_c_and_a_failure(world, call: 
     assert found["missing"] == []
     assert "Table 1: sentences" in (runs / "comparison.html").read_text()
 
-    monkeypatch.setattr("raysys.runs.comparison_runs.shared_ray", lambda *_: pytest.fail("nothing is left to train"))
+    monkeypatch.setattr("raysys.runs.compare.compare.shared_ray", lambda *_: pytest.fail("nothing is left to train"))
     code, out, err = call("reproduce", *arguments)
     assert (code, err) == (0, "")
     assert f"page: {runs}/comparison.html" in out

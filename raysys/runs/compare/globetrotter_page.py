@@ -18,8 +18,8 @@ from raysys.evaluation.procrustes import TooFewPairs, align
 from raysys.evaluation.scores import Item
 from raysys.evaluation.side_by_side.row import Row
 from raysys.evaluation.word_scores import WORDS
-from raysys.runs.comparison import Entry
-from raysys.runs.comparison_gather import further_rows, gather_runs, length_of, numbered
+from raysys.runs.compare.entries import Entry
+from raysys.runs.compare.gather import further_rows, gather_runs, length_of, numbered
 from raysys.runs.evaluate import load_items, load_split
 from raysys.runs.export import trained_encoder
 from raysys.runs.run import Log, SavedRun, load_run
@@ -41,7 +41,7 @@ def gather(
 
     Args:
         made: the runs that belong to the comparison, finished or not.
-        total_steps: as :func:`raysys.runs.comparison.progress` takes it.
+        total_steps: as :func:`raysys.runs.compare.entries.progress` takes it.
         also: further runs. Those called <name>-seed-<number> are the seeds of one row.
         human: parts of the names of test splits that were translated by people.
         title: heading.

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from raysys.errors import UserError
-from raysys.runs.comparison import differences, progress
-from raysys.runs.comparison_page import gather, shown_entry
-from raysys.runs.reproduce_globetrotter import entries
+from raysys.runs.compare.entries import differences, progress
+from raysys.runs.compare.globetrotter import entries
+from raysys.runs.compare.globetrotter_page import gather, shown_entry
 from raysys.runs.run import load_run
 from raysys.runs.settings import GlobetrotterSettings
 from raysys.settings import from_mapping

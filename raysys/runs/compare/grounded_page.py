@@ -10,9 +10,9 @@ from raysys.evaluation.grounded_page.paper import TABLE_1, TABLE_3, TEXT
 from raysys.evaluation.grounded_page.record import record
 from raysys.evaluation.grounded_page.samples import TEXTUAL, THIS
 from raysys.evaluation.side_by_side.row import Row
-from raysys.runs.comparison import Entry, finished_scores
-from raysys.runs.comparison_gather import further_rows, gather_runs, length_of, numbered
-from raysys.runs.comparison_page import store_page
+from raysys.runs.compare.entries import Entry, finished_scores
+from raysys.runs.compare.gather import further_rows, gather_runs, length_of, numbered
+from raysys.runs.compare.globetrotter_page import store_page
 from raysys.runs.grounded.settings import GroundedSettings
 from raysys.runs.run import Log, SavedRun, load_run
 from raysys.storage import Storage
@@ -28,7 +28,7 @@ def gather(made: Sequence[GroundedEntry], steps: Mapping[str, int | None], also:
 
     Args:
         made: the runs that belong to the comparison, finished or not.
-        steps: name of a run → its steps, as :func:`raysys.runs.comparison.progress` takes them.
+        steps: name of a run → its steps, as :func:`raysys.runs.compare.entries.progress` takes them.
         also: further runs. Those called <name>-seed-<number> are the seeds of one row.
         title: heading.
     """

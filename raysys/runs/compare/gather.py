@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from raysys.evaluation.side_by_side.row import Row
-from raysys.runs.comparison import Entry, differences, finished_scores, progress
+from raysys.runs.compare.entries import Entry, differences, finished_scores, progress
 from raysys.runs.run import RunTree, SavedRun
 
 
@@ -42,7 +42,7 @@ def gather_runs(made: Sequence[Entry[RunTree]], total_steps: Callable[[Entry[Run
 
     Args:
         made: the runs that belong to it, finished or not.
-        total_steps: of a run, as :func:`raysys.runs.comparison.progress` takes it.
+        total_steps: of a run, as :func:`raysys.runs.compare.entries.progress` takes it.
         this: the system whose runs tell what they were scored beside.
     """
     found = Gathered(results={entry.system: {} for entry in made})

@@ -10,7 +10,7 @@ import uuid
 
 import pytest
 
-from raysys.runs.reproduce import Row, explain, fitting, run_rows
+from raysys.runs.compare.processes import Row, explain, fitting, run_rows
 from raysys.storage import Storage, join
 from raysys.training.settings import TrainingSettings
 
@@ -104,7 +104,7 @@ def test_ctrl_c_stops_the_processes_and_lets_them_tidy_up(tmp_path, number):
 
 @pytest.mark.usefixtures("heeds_ctrl_c")
 def test_processes_that_do_not_heed_ctrl_c_are_ended(tmp_path, monkeypatch):
-    monkeypatch.setattr("raysys.runs.reproduce.PATIENCE", 0.3)
+    monkeypatch.setattr("raysys.runs.compare.processes.PATIENCE", 0.3)
     source = (
         "import os, pathlib, signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\npathlib.Path('{}').write_text(str(os.getpid()))\n"
     )

@@ -10,11 +10,11 @@ import pytest
 from raysys.errors import RunFailed, UserError
 from raysys.evaluation.grounded_page.examples import FILE, Examples, QueryNeighbours
 from raysys.evaluation.grounded_page.paper import TABLE_1, TABLE_3
-from raysys.runs.comparison import differences, progress
-from raysys.runs.comparison_grounded_page import gather, with_examples, write_page
-from raysys.runs.comparison_runs import Comparing, compare
+from raysys.runs.compare.compare import Comparing, compare
+from raysys.runs.compare.entries import differences, progress
+from raysys.runs.compare.grounded import GroundedComparisonSettings, base_of, entries
+from raysys.runs.compare.grounded_page import gather, with_examples, write_page
 from raysys.runs.grounded.settings import GroundedSettings
-from raysys.runs.reproduce_grounded import GroundedComparisonSettings, base_of, entries
 from raysys.settings import from_mapping
 from raysys.systems.grounded.names import GroundedName, parts_of
 from raysys.training.checkpoint_mark import CheckpointState, Mark
@@ -180,7 +180,7 @@ def test_what_stands_on_a_failed_run_is_not_begun_and_named(base, tmp_path, monk
     job = tmp_path / "job.py"
     job.write_text(JOB)
     monkeypatch.setenv("RAY_ADDRESS", "nowhere")  # handed on, and not asked: the number of runs at a time is given
-    monkeypatch.setattr("raysys.runs.comparison_runs.resources", lambda *_: (2, 0))
+    monkeypatch.setattr("raysys.runs.compare.compare.resources", lambda *_: (2, 0))
     options = GroundedComparisonSettings(data="x", seeds=(0,), systems=("seq", "gs-img"), parallel=1)
     comparing = Comparing("grounded", options, tmp_path / "x.yaml", ["--training.steps", "8"], job)
     steps = {entry.name: STEPS if entry.settings.trained else None for entry in made}

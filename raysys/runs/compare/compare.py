@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Generic
 
 from raysys.errors import RunFailed, UserError
-from raysys.runs.comparison import ComparisonSettings, Entry, progress
-from raysys.runs.reproduce import Failed, Log, Row, explain, fitting, resources, run_rows, shared_ray
+from raysys.runs.compare.entries import ComparisonSettings, Entry, progress
+from raysys.runs.compare.processes import Failed, Log, Row, explain, fitting, resources, run_rows, shared_ray
 from raysys.runs.run import RunTree, check_paths
 from raysys.settings import from_command_line
 from raysys.storage import Storage, is_remote, join

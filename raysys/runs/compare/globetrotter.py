@@ -7,9 +7,9 @@ from typing import Annotated, get_args
 import pydantic
 
 from raysys.errors import UserError
-from raysys.runs.comparison import ComparisonSettings, Entry, make_entry, progress
-from raysys.runs.comparison_page import write_page
-from raysys.runs.comparison_runs import Comparing, compare
+from raysys.runs.compare.compare import Comparing, compare
+from raysys.runs.compare.entries import ComparisonSettings, Entry, make_entry, progress
+from raysys.runs.compare.globetrotter_page import write_page
 from raysys.runs.run import Log, open_run
 from raysys.runs.settings import GlobetrotterSettings
 from raysys.systems.settings import SystemName
