@@ -56,7 +56,7 @@ def main() -> None:
         run = dataclasses.replace(run, settings=with_data(run.settings, folder=settings.data))
     data = run.settings.data
     tests = choose_splits(settings.split, data.tests)
-    if not (tests or data.tests):
+    if not (tests or data.tests or getattr(run.settings.evaluation, "senteval", "")):
         raise UserError(f"the run {run.folder.uri} has no data.tests: name what to score with --split NAME=FOLDER")
     if not is_remote(data.folder) and not os.path.isdir(data.folder):
         raise UserError(f"the folder {data.folder} of the run's data is not here: say with --data where the splits lie")

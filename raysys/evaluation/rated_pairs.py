@@ -148,6 +148,8 @@ Row = tuple[str, str, float]
 def _pairs(rows: Sequence[Row], where: str) -> Pairs:
     if len(rows) < 2:
         raise UserError(f"{where} has {len(rows)} rated pairs of sentences; a correlation needs at least two")
+    if silent := next((number for number, row in enumerate(rows, 1) if not (row[0].strip() and row[1].strip())), 0):
+        raise UserError(f"{where}: rated pair {silent} has an empty sentence")
     first, second, ratings = zip(*rows, strict=True)
     return Pairs(first, second, np.array(ratings))
 

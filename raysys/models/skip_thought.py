@@ -36,7 +36,7 @@ class SkipThoughtSettings(Settings):
     vocabulary_size: pydantic.PositiveInt = 20_000
     """Rows of the table of word vectors: at least the size of the tokenizer's vocabulary."""
     max_words: pydantic.PositiveInt = 30
-    """Words of the longest sentence; longer captions are cut, longer sentences of the text corpus left out."""
+    """Words of the longest sentence; longer ones are cut. Of the text corpus they are left out before (data.max_words)."""
     decoder_size: pydantic.PositiveInt | None = None
     """Size of the decoders' states; by default that of a sentence's vector."""
     layers: pydantic.PositiveInt = 4
@@ -46,7 +46,8 @@ class SkipThoughtSettings(Settings):
     dropout: float = pydantic.Field(0.1, ge=0.0, lt=1.0)
     """Dropout within a transformer."""
     expansion: str | None = None
-    """File of word vectors (word2vec's text or binary form, GloVe's) whose words an exported encoder reads too."""
+    """File of word vectors (word2vec's text or binary form, GloVe's), beneath data.folder (or absolute), whose words an exported encoder
+    reads too."""
 
     @pydantic.model_validator(mode="after")
     def _consistent(self) -> "SkipThoughtSettings":

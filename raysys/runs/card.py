@@ -44,8 +44,9 @@ def data_facts(run: SavedRun) -> list[DataFacts]:
 
 
 def _sentences(name: str, manifest: Manifest, language: str) -> DataFacts:
-    """Of ordered sentences: pieces of documents, and the sentences in them."""
-    table = manifest.table.filter([language in tags for tags in manifest.table["languages"].to_pylist()])
+    """Of ordered sentences: pieces of documents, and the sentences in them, with those that a piece repeats of the one before."""
+    tags, faults = (manifest.table[column].to_pylist() for column in ("languages", "fault"))
+    table = manifest.table.filter([language in own and fault is None for own, fault in zip(tags, faults, strict=True)])
     return DataFacts(name, {language: len(table)}, {language: len(pc.list_flatten(table["sentences"]))}, ())
 
 

@@ -14,7 +14,9 @@ def describe(run: Run) -> list[str]:
     """The plan in lines for people."""
     plan, counts = run.plan, run.samples.counts()
     languages = ", ".join(f"{tag} {n}" for tag, n in counts.items())
-    lines = describe_training(run, f"data {len(run.samples)} samples in {len(counts)} languages ({languages})")
+    lines = describe_training(
+        run, f"data {len(run.samples)} samples in {len(counts)} languages ({languages})", negatives(plan, run.settings.training)
+    )
     if isinstance(plan, GroupedPlan):
         lines.append(f"batches balanced by language; {describe_passes(plan, run.samples.languages)}")
     if idle := without_effect(run.settings.system, run.settings.objective):
@@ -22,15 +24,15 @@ def describe(run: Run) -> list[str]:
     return lines
 
 
-def describe_training(run: Run, data: str) -> list[str]:
-    """The run, its data (a line), steps and workers, in lines for people."""
+def describe_training(run: Run, data: str, batch: str) -> list[str]:
+    """The run, its `data`, its steps, its workers and what they do with a `batch`, in lines for people."""
     training, plan, resumed = run.settings.training, run.plan, run.checkpoints.next_step()
     lines = [
         f"run {run.folder.uri}" + (f", resumed at step {resumed}" if resumed else ""),
         data,
         f"plan {run.total_steps} steps of {training.global_batch} samples, {plan.steps_per_epoch} steps an epoch"
         + (f", {plan.dropped_per_epoch} samples left out of each epoch in turn" if plan.dropped_per_epoch else ""),
-        f"workers {training.workers}, ZeRO {training.zero_stage}, {training.precision}; " + negatives(plan, training),
+        f"workers {training.workers}, ZeRO {training.zero_stage}, {training.precision}; {batch}",
     ]
     cpus = training.max_workers * training.cpus_per_worker
     if not os.environ.get("RAY_ADDRESS") and cpus > (os.cpu_count() or 1):

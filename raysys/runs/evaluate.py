@@ -2,13 +2,14 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from transformers import PreTrainedTokenizerFast
 
+from raysys.data.bad import BadSample
 from raysys.data.images import ImageError, ImagePreprocessor, ImagePreprocessorSettings
 from raysys.data.samples import Samples
 from raysys.errors import UserError
@@ -165,14 +166,23 @@ def load_items(samples: Samples, image: ImagePreprocessorSettings, folder: RunFo
                 items.append(_item(samples, sample, image))
             except SampleError as error:
                 bad.append(samples.policy.accept(samples.describe_bad(number, error)))
-    if bad := bad + samples.bad:
+    tell_bad(samples, bad, folder, log)
+    return items
+
+
+def tell_bad(samples: Samples, bad: Sequence[BadSample], folder: RunFolder, log: Log) -> None:
+    """Name the samples of a test split that are not scored in the run's ledger: `bad` ones, and those that indexing found.
+
+    Raises:
+        BadDataError: more of them than the policy allows.
+    """
+    if every := [*bad, *samples.bad]:
         ledger = Ledger(folder, [samples])
-        for one in bad:
+        for one in every:
             ledger.add(one)
         ledger.flush()
-        log(f"{len(bad)} bad samples are not scored, named in {folder.path(LEDGER)}; one of them: {bad[0]}")
-        samples.policy.check(len(bad), samples.total, str(bad[0]))
-    return items
+        log(f"{len(every)} bad samples are not scored, named in {folder.path(LEDGER)}; one of them: {every[0]}")
+        samples.policy.check(len(every), samples.total, str(every[0]))
 
 
 def _item(samples: Samples, sample: RawSample | SampleError, image: ImagePreprocessorSettings) -> Item:

@@ -126,7 +126,13 @@ class Encoder:
         return self._encode_texts(texts, languages, self.system.sentence_vectors)
 
     def encode_in_space(self, texts: Sequence[str], space: str) -> np.ndarray:
-        """Sentences in one of the :attr:`spaces` of a grounded system: float32 [n, d], of any length."""
+        """Sentences in one of the :attr:`spaces` of a grounded system: float32 [n, d], of any length.
+
+        Raises:
+            UserError: the system has no such space.
+        """
+        if space not in self.spaces or not isinstance(self.system, GroundedEncoder):
+            raise UserError(f"this system compares no sentences in the space {space!r}; its spaces are {', '.join(self.spaces)}")
         return self._encode_texts(texts, None, lambda ids, mask, languages: self.system.vectors(space, ids, mask))
 
     def encode_captions_for_images(self, texts: Sequence[str], languages: Sequence[str] | None = None) -> np.ndarray:

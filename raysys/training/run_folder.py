@@ -31,6 +31,7 @@ _NEVER_CHANGES = (
 _MAY_CHANGE = (
     *("data.folder", "data.decode", "data.decode_threads", "data.validation", "data.tests"),
     *("data.on_bad_sample", "data.max_bad_fraction"),
+    "model.text.expansion",  # read when an encoder is exported
 )
 
 

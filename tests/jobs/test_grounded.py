@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from raysys.evaluation.grounded_page.examples import FILE, Examples
-from raysys.runs.export import export
+from raysys.runs.export import export, make_encoder
 from raysys.runs.networks import saved_tokenizer
 from raysys.runs.run import load_run
 from raysys.systems.encoder import Encoder
@@ -140,7 +140,8 @@ def test_sequential_is_computed_at_once_and_needs_its_base_no_more(t, train, fol
     (folder / "runs/t").rename(folder / "runs/elsewhere")
     try:
         run = load_run(str(folder / "runs/seq"))
-        assert run.settings.system == "seq"
+        again = make_encoder(run, saved_tokenizer(run), None)
+        np.testing.assert_allclose(again.encode_in_space(SENTENCES, "text"), vectors, atol=1e-6)
     finally:
         (folder / "runs/elsewhere").rename(folder / "runs/t")
 
@@ -176,7 +177,7 @@ def test_pictures_are_encoded_by_systems_that_lead_sentences_to_them(train, fold
         ("gs-img", ("--model.base", "nothing"), "there is no run"),
         ("t-cp-g", ("--data.text",), "data.text: the system t-cp-g learns from ordered sentences"),
         ("c-g", ("--data.captions",), "data.captions: the system c-g learns from captioned pictures"),
-        ("t", ("--data.language", "fr"), "fr"),
+        ("t", ("--data.language", "fr"), "three neighbouring sentences in fr"),
         ("cp-g", ("--evaluation.senteval", "nowhere"), "evaluation.senteval: nothing lies in"),
         ("cp-g", ("--model.image.frozen", "False"), "never trained"),
     ],

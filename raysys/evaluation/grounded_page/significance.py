@@ -50,7 +50,7 @@ def _combined(row: Row, best: Row, task: str) -> float | None:
     """p over the seeds that both rows have; None where there are none.
 
     The seeds are tested on the same examples, so that their probabilities are not independent: twice the median is a valid one whatever
-    the dependence (Rüschendorf 1982). One seed keeps its own.
+    the dependence (Rüger 1978). One seed keeps its own.
     """
     found = []
     for seed in row.seeds.keys() & best.seeds.keys():

@@ -34,6 +34,7 @@ _NO_MATTER = (
     *("training.workers", "training.resize_seconds", "training.cpus_per_worker", "training.gpu", "training.zero_stage"),
     *("training.activation_checkpointing", "training.keep_checkpoints", "training.log_every", "training.max_failures"),
     *("training.watchdog_seconds", "training.trackers", "training.profile_steps", "training.profile_from", "training.profile_all_workers"),
+    "model.text.expansion",
 )
 """Settings that say where and how fast, not what is trained."""
 

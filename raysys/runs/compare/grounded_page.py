@@ -16,7 +16,7 @@ from raysys.runs.compare.globetrotter_page import store_page
 from raysys.runs.grounded.settings import GroundedSettings
 from raysys.runs.run import Log, SavedRun, load_run
 from raysys.storage import Storage
-from raysys.systems.grounded.names import GROUNDED_TITLES
+from raysys.systems.grounded.names import GROUNDED_TITLES, parts_of
 
 _LABELS = {**GROUNDED_TITLES, "cm": "CM (vis.)", f"cm{TEXT}": "CM (text)"}
 """What rows are called: CM has two in Table 1, one for each space."""
@@ -38,6 +38,7 @@ def gather(made: Sequence[GroundedEntry], steps: Mapping[str, int | None], also:
     if "cm" in found.results:
         found.results[f"cm{TEXT}"] = {seed: in_text_space(results) for seed, results in found.results["cm"].items()}
     settings = made[0].settings
+    text = settings.model.text
     texts, captions = (list(dict.fromkeys(name for entry in made for name in of(entry))) for of in (_texts, _captions))
     rows = [Row(name, _LABELS[name], found.results[name], len(seeds)) for name in {**TABLE_1, **TABLE_3} if name in found.results]
     # One average for all rows: over what every run was tested on.
@@ -45,19 +46,36 @@ def gather(made: Sequence[GroundedEntry], steps: Mapping[str, int | None], also:
     return GroundedComparison(
         title=title,
         summary=f"{numbered(len({entry.system for entry in made}), 'system')}, each trained with {numbered(len(seeds), 'seed')} on "
-        f"the same data, in {length_of(settings.training.steps, settings)}.",
+        f"the same data, in {length_of(settings.training.steps, settings)}." + _beginning(made),
         facts=[
             ("Seeds", ", ".join(map(str, seeds))),
             ("Language", settings.data.language),
             ("Sentences", ", ".join(texts)),
             ("Pictures", ", ".join(captions)),
             ("Test data", ", ".join(found.data)),
+            ("Sizes", f"words {text.word_size}, sentences {text.size}, grounded space {settings.model.space.size}"),
+            ("Weights", ", ".join(f"{name} {max(weights):g}" for name, weights in _weights(made).items() if any(weights))),
+            ("Margins", ", ".join(f"{name} {margin:g}" for name, margin in settings.objective.margins)),
+            ("Learning rate", f"{settings.training.learning_rate:g}"),
         ],
         rows=complete[: len(rows)],
         references=[Row(name, name, results) for name, results in found.beside.items()],
         also=complete[len(rows) :],
         missing=found.missing,
     )
+
+
+def _weights(made: Sequence[GroundedEntry]) -> dict[str, list[float]]:
+    """Loss → its weight in every run; 0 in those that have it not."""
+    every = [entry.settings.objective.weights.model_dump() for entry in made]
+    return {name: [weights[name] for weights in every] for name in every[0]}
+
+
+def _beginning(made: Sequence[GroundedEntry]) -> str:
+    """What the encoders begin as, in a sentence."""
+    if not any(entry.settings.model.base for entry in made if not parts_of(entry.system)["base"]):
+        return ""
+    return " All encoders but that of T begin as T's after its own training, so that they have had its steps besides."
 
 
 def _texts(entry: GroundedEntry) -> Sequence[str]:

@@ -9,6 +9,7 @@ from raysys.errors import UserError
 from raysys.runs.grounded.settings import GroundedSettings
 from raysys.runs.run import SavedRun, load_run
 from raysys.systems.grounded.names import GROUNDED_TITLES
+from raysys.training.checkpoints import Checkpoints
 from raysys.training.run_folder import RunFolder
 
 
@@ -23,29 +24,36 @@ def base_run(settings: GroundedSettings, folder: RunFolder) -> SavedRun | None:
 
 
 def check_base(settings: GroundedSettings, folder: RunFolder) -> None:
-    """Raise UserError where the base is no run that this one can stand on."""
+    """Raise UserError where the base is no run that this one can stand on; a run that has begun needs it no more."""
+    if Checkpoints(folder, 1).latest() and folder.storage.exists(folder.path(_BASE)):
+        return
     base = base_run(settings, folder)
     if base is None:
         return
     if not isinstance(base.settings, GroundedSettings) or not base.settings.uses_text:
         raise UserError(f"model.base: the run {base.folder.uri} is none of the system t, which learns from text")
     own, other = settings, base.settings
-    half = own.system.startswith("gs-") or own.system == "t-half"
-    if half != (other.system == "t-half"):
-        wanted = "t-half" if half else "t"
+    wanted = "t-half" if own.system.startswith("gs-") or own.system == "t-half" else "t"
+    if other.system != wanted:
         raise UserError(
             f"model.base: the system {own.system} ({GROUNDED_TITLES[own.system]}) needs a run of the system {wanted}; "
             f"{base.folder.uri} is one of {other.system}"
         )
     if other.data.language != own.data.language:
         raise UserError(f"model.base: the run {base.folder.uri} is in {other.data.language}, this one in {own.data.language}")
-    for name in type(own.model.text).model_fields:
-        if name not in ("expansion", "vocabulary_size") and getattr(own.model.text, name) != getattr(other.model.text, name):
+    one, two = own.model.text.model_dump(), other.model.text.model_dump()
+    for name in one.keys() - {"decoder_size", "expansion", "vocabulary_size"}:
+        if one[name] != two[name]:
             raise UserError(
-                f"model.text.{name}: {getattr(own.model.text, name)!r} here and {getattr(other.model.text, name)!r} in the run "
-                f"{base.folder.uri} that this one stands on (model.base); they must be the same"
+                f"model.text.{name}: {one[name]!r} here and {two[name]!r} in the run {base.folder.uri} that this one stands on "
+                "(model.base); they must be the same"
             )
     base.checkpoint("best")  # says what to do where there is none
+    wanted_steps = base.settings.training.steps
+    if wanted_steps is not None and base.checkpoints.next_step() < wanted_steps:
+        raise UserError(
+            f"model.base: the run {base.folder.uri} was trained for {base.checkpoints.next_step()} of {wanted_steps} steps; finish it first"
+        )
 
 
 class GroundedStart(NamedTuple):

@@ -12,6 +12,7 @@ import numpy as np
 from torch import Tensor
 from transformers import PreTrainedTokenizerFast
 
+from raysys.data.bad import BadSample
 from raysys.data.captions import visually_equivalent
 from raysys.data.features import FeatureCache
 from raysys.data.grounded_builder import GroundedBuilder
@@ -50,8 +51,20 @@ def get_tokenizer(run: Run) -> PreTrainedTokenizerFast:
     return saved_tokenizer(run)
 
 
-def picture_texts(captions: Samples | None, language: str, chunk: int = 1024) -> Iterator[tuple[int, list[str], dict[str, Any]]]:
-    """Of all samples that can be used, in order: number, everything that is said of its picture in `language`, free fields."""
+def picture_texts(
+    captions: Samples | None, language: str, bad: list[BadSample] | None = None, chunk: int = 1024
+) -> Iterator[tuple[int, list[str], dict[str, Any]]]:
+    """Of all samples that can be used, in order: number, everything that is said of its picture in `language`, free fields.
+
+    Args:
+        captions: the samples; None: there are none.
+        language: BCP-47 tag.
+        bad: takes those that cannot be used, where the policy allows any; of training data, training names them.
+        chunk: samples that are read at a time.
+
+    Raises:
+        BadDataError: a bad sample, where the policy is `raise`.
+    """
     for start in range(0, 0 if captions is None else len(captions), chunk):
         assert captions is not None
         ids = np.arange(start, min(start + chunk, len(captions)))
@@ -62,7 +75,9 @@ def picture_texts(captions: Samples | None, language: str, chunk: int = 1024) ->
                 found = captions.captions(raw)
                 yield number, visually_equivalent(found, language, raw.where), found.extra
             except SampleError as error:
-                captions.policy.accept(captions.describe_bad(number, error))
+                found_bad = captions.policy.accept(captions.describe_bad(number, error))
+                if bad is not None:
+                    bad.append(found_bad)
 
 
 def make_job(run: Run, tokenizer: PreTrainedTokenizerFast, log: Log = print) -> TrainingJob:
@@ -94,8 +109,8 @@ def make_job(run: Run, tokenizer: PreTrainedTokenizerFast, log: Log = print) -> 
 
 def get_start(run: Run, tokenizer: PreTrainedTokenizerFast, log: Log) -> GroundedStart:
     """Where the run's parts begin: as saved with it, or taken from its base and saved now."""
-    start, base = saved_start(run), base_run(run.settings, run.folder)
-    if base is None or start.base is not None:
+    start = saved_start(run)
+    if start.base is not None or (base := base_run(run.settings, run.folder)) is None:
         return start
     encoder = make_encoder(base, tokenizer, base.checkpoint("best"))
     start = GroundedStart(encoder.system.text.state_dict())

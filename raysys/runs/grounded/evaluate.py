@@ -14,7 +14,7 @@ from raysys.evaluation import senteval
 from raysys.evaluation.concreteness import of_sets
 from raysys.evaluation.rated_pairs import Sets, load
 from raysys.evaluation.relatedness import score_sets
-from raysys.evaluation.senteval.tasks import task_named
+from raysys.evaluation.senteval.tasks import missing_files, read_task, task_named, tasks_folder
 from raysys.evaluation.structure import structure
 from raysys.evaluation.table import render, score_table
 from raysys.runs.card import SCORES, update_card
@@ -52,10 +52,10 @@ def evaluate_grounded(
     """
     settings, data = run.settings.evaluation, run.settings.data
     splits = {name: load_pictures(run, folder, log) for name, folder in (data.tests if tests is None else tests).items()}
-    fingerprints = {name: split.samples.fingerprint for name, split in splits.items()}
+    fingerprints = {name: f"{split.samples.fingerprint} K {settings.neighbours}" for name, split in splits.items()}
     sentences = tests is None and bool(settings.senteval)
     if sentences:
-        fingerprints |= dict.fromkeys((RELATEDNESS, SENTEVAL), _files_fingerprint(run, data.locate(settings.senteval)))
+        fingerprints |= sentence_fingerprints(run)
 
     def scores_by(encoder: Encoder) -> dict[str, Any]:
         found = {name: score_pictures(encoder, split, settings.neighbours) for name, split in splits.items()}
@@ -95,7 +95,7 @@ def score_sentences(run: SavedRun, encoder: Encoder, log: Log) -> dict[str, Any]
     """Relatedness in the space that the paper scores and, with its name behind the metrics, in the others; classification by the sentence
     encoder's own vectors."""
     settings, storage = run.settings.evaluation, run.folder.storage
-    folder = run.settings.data.locate(settings.senteval)
+    folder = _sets_folder(run)
     pairs = rated_pairs(run)
     related = score_sets(encoder.encode_texts, pairs)
     metrics, chance = dict(related.metrics), dict(related.chance)
@@ -106,6 +106,8 @@ def score_sentences(run: SavedRun, encoder: Encoder, log: Log) -> dict[str, Any]
     concrete = {name: one.mean for name, one in of_sets(pairs, ratings_of(run)).items()}
     log("training classifiers on the sentences' vectors")
     tasks = senteval.run(lambda texts: encoder.encode_in_space(texts, "text"), folder, settings.tasks or None, storage=storage)
+    if stopped := [name for name, task in tasks.items() if task.unfinished]:
+        log(f"classifiers that were stopped before their best, whose accuracy could be a little higher: {', '.join(stopped)}")
     return {
         RELATEDNESS: {
             "metrics": metrics,
@@ -123,31 +125,48 @@ def score_sentences(run: SavedRun, encoder: Encoder, log: Log) -> dict[str, Any]
 
 
 def rated_pairs(run: SavedRun) -> Sets:
-    """The rated pairs of sentences in the run's language."""
-    return load(run.settings.data.locate(run.settings.evaluation.senteval), run.folder.storage)
+    """The rated pairs of sentences that lie in the folder of sets."""
+    return load(_sets_folder(run), run.folder.storage)
 
 
-def _files_fingerprint(run: SavedRun, folder: str) -> str:
-    """Hex digest of the names and sizes of all files of a folder."""
-    digest = hashlib.blake2b(digest_size=16)
-    for entry in run.folder.storage.list(folder):
-        digest.update(f"{entry.uri[len(folder) :]} {entry.size}\n".encode())
-    return digest.hexdigest()
+def _sets_folder(run: SavedRun) -> str:
+    """Where the sets of sentences lie: in what the settings name, or beneath it, as SentEval's scripts leave them."""
+    return tasks_folder(run.settings.data.locate(run.settings.evaluation.senteval), run.folder.storage)
+
+
+def sentence_fingerprints(run: SavedRun) -> dict[str, str]:
+    """Split of sentences → hex digest of the names and contents of its files: rated pairs, and tasks."""
+    folder, storage = _sets_folder(run), run.folder.storage
+    digests = {name: hashlib.blake2b(digest_size=16) for name in (RELATEDNESS, SENTEVAL)}
+    for entry in storage.list(folder):
+        path = entry.uri[len(folder.rstrip("/")) + 1 :]
+        content = path.encode() + b"\0" + storage.read(entry.uri)
+        for name, own in ((RELATEDNESS, path.startswith(("STS/", "SICK/"))), (SENTEVAL, not path.startswith("STS/"))):
+            if own:
+                digests[name].update(content)
+    return {name: digest.hexdigest() for name, digest in digests.items()}
 
 
 def check_grounded(run: SavedRun) -> None:
     """Raise UserError for what would stop :func:`evaluate_grounded` after hours of training: data or other runs that are not there."""
     settings, data, storage = run.settings.evaluation, run.settings.data, run.folder.storage
     fingerprints = {
-        name: data.load([folder], (data.language,), storage, lambda line: None).fingerprint for name, folder in data.tests.items()
+        name: f"{data.load([folder], (data.language,), storage, lambda line: None).fingerprint} K {settings.neighbours}"
+        for name, folder in data.tests.items()
     }
     if settings.senteval:
         folder = data.locate(settings.senteval)
         if not storage.exists(folder):
-            raise UserError(f"evaluation.senteval: nothing lies in {folder}; python jobs/prepare.py senteval --out {folder} makes sets")
-        for task in settings.tasks:
-            task_named(task)
+            raise UserError(
+                f"evaluation.senteval: nothing lies in {folder}; python jobs/prepare.py senteval --out {folder} "
+                f"--languages {data.language} makes sets"
+            )
+        folder = _sets_folder(run)
+        for task in map(task_named, settings.tasks or senteval.find_tasks(folder, storage)):
+            if not missing_files(task, folder, storage):
+                read_task(task, folder, storage)
         rated_pairs(run)
+        fingerprints |= sentence_fingerprints(run)
     ratings_of(run)
     for name in settings.beside:
         scores_of(run, name, fingerprints)

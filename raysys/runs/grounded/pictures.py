@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 
 from raysys.data.samples import Samples
+from raysys.runs.evaluate import tell_bad
 from raysys.runs.grounded.build import picture_features, picture_texts
 from raysys.runs.run import Log, SavedRun
+from raysys.shards.sample import SampleError
 
 
 @dataclass(frozen=True)
@@ -28,11 +30,18 @@ class Pictures:
 
 
 def load_pictures(run: SavedRun, folder: str, log: Log = print) -> Pictures:
-    """A test split: all its captions in the run's language, and the vectors of its pictures."""
+    """A test split: all its captions in the run's language, and the vectors of its pictures; bad samples are named in the run's ledger.
+
+    Raises:
+        BadDataError: a bad sample, where the policy is `raise`; otherwise more of them than it allows.
+    """
     data = run.settings.data
     samples = data.load([folder], (data.language,), run.folder.storage, lambda line: None)
     features = picture_features(run, samples, log)
-    said = [(number, texts, extra) for number, texts, extra in picture_texts(samples, data.language) if number not in features.bad]
+    bad = [samples.describe_bad(number, SampleError("", reason, cause="image")) for number, reason in features.bad.items()]
+    everything = list(picture_texts(samples, data.language, bad))
+    said = [(number, texts, extra) for number, texts, extra in everything if number not in features.bad]
+    tell_bad(samples, bad, run.folder, log)
     numbers = np.array([number for number, _, _ in said], dtype=np.int64)
     return Pictures(
         samples,

@@ -14,6 +14,8 @@ from raysys.runs.describe import describe_passes, describe_training
 from raysys.runs.grounded.base import check_base
 from raysys.runs.grounded.settings import GroundedDataSettings, GroundedSettings
 from raysys.runs.run import Log, Run, check_resumable, micro_batches, open_settings
+from raysys.systems.grounded.names import losses_of, projection_of
+from raysys.systems.grounded.settings import GroundedModelSettings, GroundedObjectiveSettings
 from raysys.training.run_folder import RunFolder
 from raysys.training.settings import TrainingSettings
 
@@ -33,6 +35,9 @@ def open_grounded(settings: GroundedSettings, log: Log = print) -> Run:
     if settings.uses_text:
         triples = Triples.load([data.locate(name) for name in data.text], data.language, storage, log, data.max_words, data.policy)
     captions = data.load(data.captions, (data.language,), storage, log) if settings.uses_images else None
+    if captions is not None and captions.left_out:
+        bad = sum(bool(one.key) for one in captions.bad)  # a shard damaged as a whole is no sample
+        log(f"pictures left out: {bad} bad samples, {captions.left_out - bad} without a caption in {data.language}")
     streams = Streams(triples, captions)
     return Run(settings, folder, streams, None, make_plan(settings.training, data, streams, folder, log))
 
@@ -61,9 +66,31 @@ def describe_grounded(run: Run) -> list[str]:
         told.append(f"{len(streams.triples)} triples of sentences of at most {run.settings.data.max_words} words{long}")
     if isinstance(streams.captions, Samples):
         told.append(f"{len(streams.captions)} pictures with captions")
-    lines = describe_training(run, f"data {', '.join(told)}, in {run.settings.data.language}")
+    data = f"data {', '.join(told)}, in {run.settings.data.language}"
+    lines = describe_training(run, data, f"losses {', '.join(losses_of(run.settings.system)) or 'none'}, each over the whole global batch")
+    if idle := without_effect(run.settings):
+        lines.append(f"without effect on the system {run.settings.system}: {', '.join(idle)}")
     if isinstance(plan, GroupedPlan):
         lines.append(describe_passes(plan, ("triples", "pictures")))
     if not run.settings.trained:
         lines = [lines[0], lines[1], f"computed at once from the run {run.settings.model.base}"]
     return lines
+
+
+def without_effect(settings: GroundedSettings) -> list[str]:
+    """Settings that were changed and that the system does not read."""
+    losses, plain, model = losses_of(settings.system), GroundedObjectiveSettings(), GroundedModelSettings()
+    margins = {"cluster": "cluster" in losses, "cross_modal": "cross_modal" in losses or "ranking" in losses}
+    projected = projection_of(settings.system) == "mlp" or margins["cross_modal"]
+    unread = {
+        **{f"objective.margins.{name}": getattr(settings.objective.margins, name) for name, read in margins.items() if not read},
+        **({} if "perceptual" in losses else {"objective.pairs": settings.objective.pairs}),
+        **({} if projected else {"model.space": settings.model.space}),
+    }
+    usual = {
+        "objective.margins.cluster": plain.margins.cluster,
+        "objective.margins.cross_modal": plain.margins.cross_modal,
+        "objective.pairs": plain.pairs,
+        "model.space": model.space,
+    }
+    return [name for name, value in unread.items() if value != usual[name]]

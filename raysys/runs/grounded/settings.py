@@ -132,6 +132,11 @@ class GroundedSettings(Settings):
 
     @pydantic.model_validator(mode="after")
     def _consistent(self) -> "GroundedSettings":
+        if self.data.max_words > self.model.text.max_words:
+            raise ValueError(
+                f"data.max_words: sentences of {self.data.max_words} words would be cut to model.text.max_words "
+                f"{self.model.text.max_words}; make it as large"
+            )
         for name in (RELATEDNESS, SENTEVAL):
             if name in self.data.tests:
                 raise ValueError(f"data.tests: {name} is what other scores are filed under; give this test split another name")

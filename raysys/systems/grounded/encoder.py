@@ -44,9 +44,11 @@ class GroundedEncoder(nn.Module):
         self.uses_images = "visual" in self.spaces
         if {"cross_modal", "ranking"} & set(losses_of(name)) or name == "seq":
             # First, so that a seed gives the same image network beside any text network: kept image vectors count on it.
-            pictures = ImageBackbone(model.image)
-            self.picture_size = pictures.hidden_size
-            if self.uses_images:
+            pictures = ImageBackbone(model.image) if self.uses_images or model.picture_size is None else None
+            self.picture_size = pictures.hidden_size if pictures else model.picture_size or 0
+            # With this an export of a system that encodes no pictures needs no image network.
+            self.model = model.model_copy(update={"picture_size": self.picture_size})
+            if pictures and self.uses_images:
                 self.image = pictures
         self.text = SentenceEncoder(text_settings_of(name, model))
 
@@ -68,7 +70,10 @@ class GroundedEncoder(nn.Module):
     @property
     def vector_size(self) -> int:
         """Of sentences in the `default_space`, where nothing is encoded to tell."""
-        return self.model.space.size if self.default_space == "grounded" else self.model.text.size
+        if self.default_space == "visual":
+            return self.picture_size
+        own = self.text.settings.size if self.name == "t-half" else self.model.text.size
+        return self.model.space.size if self.default_space == "grounded" else own
 
     def begin(self, encoder_state: Mapping[str, Tensor]) -> None:
         """Start from the encoder of another run; to be called before an engine takes the weights.
@@ -83,7 +88,7 @@ class GroundedEncoder(nn.Module):
 
     def leave_out_decoders(self) -> None:
         """Drop what training alone needs; afterwards it encodes, but cannot be trained."""
-        for part in ("decoders", "caption_decoder"):
+        for part in ("decoders", "caption_decoder", *([] if self.uses_images else ["to_visual"])):
             if hasattr(self, part):
                 delattr(self, part)
 

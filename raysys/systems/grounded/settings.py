@@ -36,6 +36,8 @@ class GroundedModelSettings(Settings):
     """Sentence encoder and decoders."""
     space: SpaceSettings = SpaceSettings()
     """Projections of sentences."""
+    picture_size: pydantic.PositiveInt | None = None
+    """Size of the image network's vectors, as exports tell it; by default what the network gives."""
     base: str | None = None
     """Finished run that a system stands on: of system t for seq, of t-half for gs-*; the encoder of any other system begins as its."""
 

@@ -119,20 +119,13 @@ class GroundedSystem(GroundedEncoder):
         return self.to_visual(sentences) if space == "visual" else sentences
 
 
-def present(ids: Tensor | None, mask: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Texts of a kind that all batches of the run have. Raises ValueError where this one has not: the data is not this system's."""
-    if ids is None or mask is None:
-        raise ValueError("the batch lacks texts that the system is trained on")
-    return ids, mask
-
-
 def _mean_of(losses: Tensor, known: Tensor) -> Tensor:
     """Mean over the rows that are `known`, bool [N], of float [N]; 0 with zero gradient where there are none."""
     return torch.where(known, losses, 0).sum() / known.sum().clamp(min=1)
 
 
 def _present(ids: Tensor | None, mask: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Sentences of a kind that all batches of a run with this system have."""
-    assert ids is not None
-    assert mask is not None
+    """Texts of a kind that all batches of the run have. Raises ValueError where this one has not: the data is not this system's."""
+    if ids is None or mask is None:
+        raise ValueError("the batch lacks texts that the system is trained on")
     return ids, mask

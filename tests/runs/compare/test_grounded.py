@@ -129,7 +129,10 @@ def test_what_reaches_the_page(base):
         "seq, seed 0": "it is not trained yet",
         "seq, seed 1": "it is not trained yet",
     }
-    assert data.summary == "4 systems, each trained with 2 seeds on the same data, in 8 steps of 440 samples."
+    assert data.summary == (
+        "4 systems, each trained with 2 seeds on the same data, in 8 steps of 440 samples. "
+        "All encoders but that of T begin as T's after its own training, so that they have had its steps besides."
+    )
     assert ("Pictures", "tuxpaint/train") in data.facts
 
 
