@@ -75,7 +75,7 @@ def split(text: str, language: str) -> list[str]:
     kept = [place for place, character in enumerate(text) if character not in QUOTES]
     language = language.partition("-")[0]
     ends, seen = [], 0
-    for part in sentencex.segment(language, "".join(text[place] for place in kept)):
+    for part in _segments(language, "".join(text[place] for place in kept)):
         if shown := len(part.rstrip()):
             end = kept[seen + shown - 1] + 1
             while end < len(text) and text[end] in QUOTES:
@@ -90,6 +90,21 @@ def split(text: str, language: str) -> list[str]:
         elif sentence:
             sentences.append(sentence)
     return sentences
+
+
+def _segments(language: str, text: str) -> list[str]:
+    """What sentencex makes of `text`, with plain spaces: its rules for initials fail at the bytes of others.
+
+    Where they fail at something else, the text is one sentence.
+    """
+    text = "".join(" " if character.isspace() and character != "\n" else character for character in text)
+    try:
+        parts: list[str] = sentencex.segment(language, text)
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # by which code in Rust ends; it is no Exception
+            raise
+        return [text]
+    return parts
 
 
 def _continues(before: str, sentence: str, language: str) -> bool:

@@ -34,7 +34,11 @@ def word_tokenizer():
     return train_word_tokenizer(["a a"], 10, 10).backend_tokenizer
 
 
-@given(st.text(st.sampled_from("aZß1٣½ ._-'\u0301\u200d\u00adİ漢かกั☀\ufe0fمﬁქ\u0903\n\u2028"), max_size=12) | st.text(max_size=12))
+KNOWN = st.characters(exclude_categories=("Cn", "Cs"))
+"""Characters that Python knows: of newer ones, the two regular expressions have tables of different age."""
+
+
+@given(st.text(st.sampled_from("aZß1٣½ ._-'\u0301\u200d\u00adİ漢かกั☀\ufe0fمﬁქ\u0903\n\u2028"), max_size=12) | st.text(KNOWN, max_size=12))
 def test_words_are_those_of_the_word_tokenizer(word_tokenizer, sentence):
     normal = word_tokenizer.normalizer.normalize_str(sentence)
     assert count_words(sentence) == len(word_tokenizer.pre_tokenizer.pre_tokenize_str(normal))
