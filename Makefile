@@ -36,11 +36,11 @@ data/%/.prepared: | .venv/installed
 
 # Data sets in one language alone
 data/en/%/.prepared: | .venv/installed
-	$(BIN)/python jobs/prepare.py $* --out data/en/$* --languages en
+	$(BIN)/python jobs/prepare.py $* --out data/en/$* --languages en --cache data/.cache
 	touch $@
 
 data/de/%/.prepared: | .venv/installed
-	$(BIN)/python jobs/prepare.py $* --out data/de/$* --languages de
+	$(BIN)/python jobs/prepare.py $* --out data/de/$* --languages de --cache data/.cache
 	touch $@
 
 # The same run without L_t comes first: the report of the main run shows it beside.
