@@ -7,13 +7,13 @@ from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, tr
 
 from raysys.data.tokenizer import INVISIBLE, SPECIALS, UNK, learn
 from raysys.errors import UserError
+from raysys.shards.sentences import UNPARTED
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-_UNPARTED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}"  # scripts whose words no space parts
-_LETTER = rf"[[\p{{L}}\p{{M}}]&&[^{_UNPARTED}]]"
-WORD = rf"[{_UNPARTED}]\p{{M}}*|{_LETTER}+|\p{{N}}+|[^\s\p{{L}}\p{{M}}\p{{N}}\p{{C}}]"
+_LETTER = rf"[[\p{{L}}\p{{M}}]&&[^{UNPARTED}]]"
+WORD = rf"[{UNPARTED}]\p{{M}}*|{_LETTER}+|\p{{N}}+|[^\s\p{{L}}\p{{M}}\p{{N}}\p{{C}}]"
 """A letter of an unparted script with its marks; a run of other letters and marks; a run of digits; any other single sign."""
 
 SMALLEST = len(SPECIALS) + 1

@@ -7,8 +7,7 @@ import numpy as np
 from scipy import stats
 
 from raysys.evaluation.ranking import unit_vectors
-from raysys.evaluation.rated_pairs import Sets, load
-from raysys.storage import Storage
+from raysys.evaluation.rated_pairs import Sets
 
 Encode = Callable[[Sequence[str]], np.ndarray]
 """Sentences → float [n, d]; need not be normalised."""
@@ -26,11 +25,6 @@ class Relatedness:
     @property
     def chance(self) -> dict[str, float]:
         return dict.fromkeys(self.metrics, 0.0)
-
-
-def score(encode: Encode, folder: str, storage: Storage | None = None) -> Relatedness:
-    """:func:`load` and :func:`score_sets` in one."""
-    return score_sets(encode, load(folder, storage))
 
 
 def score_sets(encode: Encode, sets: Sets) -> Relatedness:

@@ -18,8 +18,9 @@ FIELD = "sentences"
 MOST_WORDS = 32_767
 """Longer sentences count as this long: the numbers are kept as int16."""
 
-_UNPARTED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}"  # scripts whose words no space parts
-_WORD = regex.compile(rf"[{_UNPARTED}]\p{{M}}*|(?:(?![{_UNPARTED}])[\p{{L}}\p{{M}}])+|\p{{N}}+|[^\s\p{{L}}\p{{M}}\p{{N}}\p{{C}}]")
+UNPARTED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}"
+"""Scripts whose words no space parts, for a class of a regular expression."""
+_WORD = regex.compile(rf"[{UNPARTED}]\p{{M}}*|(?:(?![{UNPARTED}])[\p{{L}}\p{{M}}])+|\p{{N}}+|[^\s\p{{L}}\p{{M}}\p{{N}}\p{{C}}]")
 _INVISIBLE = regex.compile("[\xad\u034f\u061c\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]")
 _SURROGATE = regex.compile("[\ud800-\udfff]")
 _ASCII_WORD = regex.compile(r"[A-Za-z]+|[0-9]+|[!-/:-@\[-`{-~]")

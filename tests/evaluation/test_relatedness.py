@@ -6,7 +6,7 @@ from scipy import stats
 
 from raysys.errors import RunFailed
 from raysys.evaluation.rated_pairs import PARTS, YEARS, load
-from raysys.evaluation.relatedness import correlations, score, score_sets
+from raysys.evaluation.relatedness import correlations, score_sets
 from tests.evaluation.rated_files import COUNTS, rows, write, write_all, write_benchmark, write_year
 
 
@@ -30,7 +30,7 @@ def expected(data, vectors=encode):
 
 def test_all_sets_as_published(folder):
     asked = []
-    found = score(lambda texts: asked.append(len(texts)) or encode(texts), str(folder))
+    found = score_sets(lambda texts: asked.append(len(texts)) or encode(texts), load(str(folder)))
     assert found.lacking == {}
     assert len(asked) == 1
     assert set(found.chance.values()) == {0.0}
@@ -63,7 +63,7 @@ def test_pairs_that_nobody_rated_are_left_out_and_the_weighted_mean_counts_pairs
 def test_sets_of_ones_own(tmp_path):
     write_year(tmp_path / "STS" / "shapes", ["colours", "counts"])
     write_benchmark(tmp_path / "STS" / "mine", {"sea": 4})
-    found = score(encode, str(tmp_path))
+    found = score_sets(encode, load(str(tmp_path)))
     assert found.metrics["eval/STS_shapes_spearman"] == pytest.approx(np.mean([expected(rows(seed, 6))[0] for seed in (0, 1)]), abs=1e-6)
     assert found.metrics["eval/STS_mine_sea_spearman"] == found.metrics["eval/STS_mine_spearman"]
     assert set(found.lacking) == {"STS_all", "STS_2012", "STS_2013", "STS_2014", "STS_2015", "STS_2016", "SICK"}
@@ -74,7 +74,7 @@ def test_sets_of_ones_own(tmp_path):
 
 @pytest.mark.parametrize("vectors", [lambda n: np.zeros((n, 5)), lambda n: np.full((n, 33), 0.37)])
 def test_constant_vectors_have_no_correlation(folder, vectors):
-    found = score(lambda texts: vectors(len(texts)), str(folder))
+    found = score_sets(lambda texts: vectors(len(texts)), load(str(folder)))
     assert set(found.metrics.values()) == {0.0}
 
 
@@ -87,6 +87,6 @@ def test_correlations_by_hand():
 
 def test_vectors_that_cannot_be_scored(folder):
     with pytest.raises(RunFailed, match="not finite"):
-        score(lambda texts: np.full((len(texts), 3), np.nan), str(folder))
+        score_sets(lambda texts: np.full((len(texts), 3), np.nan), load(str(folder)))
     with pytest.raises(ValueError, match="vectors for"):
-        score(lambda texts: encode(texts)[:-1], str(folder))
+        score_sets(lambda texts: encode(texts)[:-1], load(str(folder)))

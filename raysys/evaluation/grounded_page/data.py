@@ -90,19 +90,15 @@ def averaged(rows: Sequence[Row]) -> list[Row]:
 
     Fewer tasks than the paper's eight make another average than its own, and tasks that only some rows have would favour those rows.
     """
-    runs = [results[SENTEVAL]["metrics"] for row in rows for results in row.seeds.values() if SENTEVAL in results]
-    accuracies = [{metric for metric in metrics if _TASK.fullmatch(metric)} for metrics in runs]
-    common = sorted(set.intersection(*accuracies)) if accuracies else []
+    common = [paper.task_metric(task) for task in average_of(rows)]
     return [_with(row, {seed: _averaged(results, common) for seed, results in row.seeds.items()}) for row in rows]
 
 
 def average_of(rows: Sequence[Row]) -> list[str]:
     """The tasks over which :func:`averaged` averages."""
     runs = [results[SENTEVAL]["metrics"] for row in rows for results in row.seeds.values() if SENTEVAL in results]
-    common = (
-        set.intersection(*({match[1] for metric in metrics if (match := _TASK.fullmatch(metric))} for metrics in runs)) if runs else set()
-    )
-    return sorted(common - {paper.AVERAGE})
+    tasks = [{match[1] for metric in metrics if (match := _TASK.fullmatch(metric))} for metrics in runs]
+    return sorted(set.intersection(*tasks) - {paper.AVERAGE}) if tasks else []
 
 
 def _with(row: Row, seeds: Mapping[int, Results]) -> Row:

@@ -66,22 +66,7 @@ def reproduce(
     page_only: bool = False,
     log: Log = print,
 ) -> None:
-    """Train what is not finished, then write the page of all that is.
-
-    Args:
-        options: which runs.
-        config: settings file of all runs.
-        handed: further settings of all runs, as on the command line.
-        job: the program that trains one run, jobs/grounded.py.
-        dry_run: say what would be trained, and stop.
-        page_only: train nothing.
-        log: takes a line for people.
-
-    Raises:
-        UserError: settings or data are at fault, or a run is there that was made with other settings.
-        RunFailed: some runs did not end well; the page was written from the others.
-        KeyboardInterrupt: Ctrl-C; the runs were stopped.
-    """
+    """As :func:`raysys.runs.compare.globetrotter.reproduce`, by jobs/grounded.py."""
     comparing: Comparing[GroundedSettings] = Comparing("grounded", options, config, handed, job)
     base = comparing.base(GroundedSettings, f"runs/grounded/{config.stem}")
     made = entries(base, list(dict.fromkeys(options.systems)), list(dict.fromkeys(options.seeds)), options.from_t)

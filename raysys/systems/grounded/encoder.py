@@ -1,5 +1,6 @@
 """What all grounded systems have: a sentence encoder, and the frozen image network whose vectors sentences are grounded in."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 
-class GroundedEncoder(nn.Module):
+class GroundedEncoder(nn.Module, ABC):
     """Sentences as vectors in one or several spaces.
 
     Args:
@@ -114,6 +115,7 @@ class GroundedEncoder(nn.Module):
         self.model = self.model.model_copy(update={"text": text})
         return expanded
 
+    @abstractmethod
     def vectors(self, space: Space, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """Sentences in one of the `spaces`, float32 [n, d], of any length; "text" is what classifiers read.
 
@@ -122,7 +124,6 @@ class GroundedEncoder(nn.Module):
             input_ids: int64 [n, L].
             attention_mask: int64 [n, L], 1 at tokens, 0 at padding.
         """
-        raise NotImplementedError
 
     def sentence_vectors(self, input_ids: Tensor, attention_mask: Tensor, languages: Tensor) -> Tensor:
         """As :class:`raysys.systems.base.SentenceSystem` says, in the :attr:`default_space`."""
