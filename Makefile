@@ -16,6 +16,9 @@ grounded := $(addprefix data/en/,emoji tuxpaint novels senteval concreteness)
 grounded-de := $(addprefix data/de/,emoji tuxpaint novels senteval)
 # For jobs/reproduce.py grounded --data shapes
 grounded-shapes := $(addprefix data/en/,shapes novels senteval concreteness)
+# For jobs/reproduce.py rc3 --size tiny, and for --size base
+rc3 := $(addprefix data/,shapes_streams shapes_streams-rois shapes_tasks shapes_tasks-rois)
+rc3-base := $(rc3) $(addprefix data/,tuxpaint-multilingual tuxpaint-multilingual-rois emoji-multilingual helptexts)
 
 .PHONY: install data train test proofs lint clean
 .DELETE_ON_ERROR:
@@ -32,6 +35,31 @@ data: $($(DATA):=/.prepared)
 
 data/%/.prepared: | .venv/installed
 	$(BIN)/python jobs/prepare.py $* --out data/$*
+	touch $@
+
+# With the regions of their pictures: the boxes that the drawn world lists, cells of a grid otherwise
+SEVEN := en de fr ja zh-Hans id cs
+REGIONS := $(BIN)/python jobs/extract_rois.py --features package:efficientnet-lite0
+
+data/shapes_streams-rois/.prepared: data/shapes_streams/.prepared
+	$(REGIONS) --detector boxes --data data/shapes_streams/strict --out data/shapes_streams-rois/strict
+	touch $@
+
+data/shapes_tasks-rois/.prepared: data/shapes_tasks/.prepared
+	$(REGIONS) --detector boxes --data data/shapes_tasks/images --out data/shapes_tasks-rois/images
+	touch $@
+
+data/tuxpaint-multilingual-rois/.prepared: data/tuxpaint-multilingual/.prepared
+	$(REGIONS) --detector grid --data data/tuxpaint-multilingual/train --out data/tuxpaint-multilingual-rois/train
+	touch $@
+
+# Pictures with texts in several languages each
+data/%-multilingual/.prepared: | .venv/installed
+	$(BIN)/python jobs/prepare.py $* --multilingual True --out data/$*-multilingual --languages $(SEVEN) --cache data/.cache
+	touch $@
+
+data/helptexts/.prepared: | .venv/installed
+	$(BIN)/python jobs/prepare.py helptexts --out data/helptexts --languages $(SEVEN) --cache data/.cache
 	touch $@
 
 # Data sets in one language alone

@@ -9,6 +9,7 @@ python jobs/benchmark.py gpu               # training on a GPU: samples per seco
 python jobs/benchmark.py scaling           # bytes sent and memory taken by 1, 2 and 4 workers, beside the formulas of docs/scaling.md
 python jobs/benchmark.py accumulation      # memory by global batch, in micro-batches of one size and undivided
 python jobs/benchmark.py translation       # scoring sentence translation between many languages: seconds and peak memory
+python jobs/benchmark.py rc3-memory        # memory of each worker that pre-trains RC³, beside what ZeRO predicts; the cost of its negatives
 python jobs/benchmark.py skip-thought      # training SkipThought, beside plain PyTorch with nn.GRU and length bucketing
 """
 
@@ -278,11 +279,40 @@ def skip_thought(
     print(skip_thought_table(race(settings, sentences, batch_size, steps), batch_size))
 
 
+def rc3_memory(
+    workers: tuple[int, ...] = (1, 2, 4),
+    global_batch: int = 24,
+    micro_batch: int = 3,
+    near_batches: tuple[int, ...] = (12, 24, 48),
+    threads: int = 1,
+) -> None:
+    """Peak memory of each worker that pre-trains RC³ in bf16 with ZeRO 3, recomputed activations and cached gradients, beside what ZeRO
+    predicts; and memory and time of its negatives, of 1 and 2 near rows and of all.
+
+    Args:
+        workers: Numbers of workers, processes with one thread each.
+        global_batch: Samples per step of all workers.
+        micro_batch: Samples of a forward pass; a multiple of 3, so that all have rows of each kind.
+        near_batches: Global batches at which the negatives are measured.
+        threads: Of torch, in this process.
+    """
+    import torch
+
+    from raysys.benchmarks.rc3_memory import STREAMS, Case, compare, compare_near, near_table, shares_table
+
+    if micro_batch % STREAMS:
+        raise UserError(f"--micro-batch {micro_batch} is no multiple of {STREAMS}")
+    torch.set_num_threads(threads)
+    case = Case(global_batch=global_batch, micro_batch=micro_batch)
+    print(shares_table(compare(case, workers)), end="\n\n", flush=True)
+    print(near_table(compare_near(case, (1, 2, None), near_batches)))
+
+
 def main() -> None:
     tyro.extras.subcommand_cli_from_dict(
         {
             one.__name__.replace("_", "-"): one
-            for one in (ingest, index, memory, step, checkpoints, gpu, scaling, accumulation, translation, skip_thought)
+            for one in (ingest, index, memory, step, checkpoints, gpu, scaling, accumulation, translation, rc3_memory, skip_thought)
         },
         prog="benchmark.py",
         description="Measure this project beside what one would use instead.",

@@ -1,11 +1,14 @@
 """Check cluster and storage before a run, from every node: one line per check; exit code 1 if any failed.
 
-    python jobs/doctor.py --config jobs/configs/shapes.yaml --training.workers 4     settings as of jobs/globetrotter.py
-    python jobs/doctor.py s3://bucket/shards …                                      folders of shards alone: list and read
+    python jobs/doctor.py --config jobs/configs/shapes.yaml --training.workers 4     settings as of the program that trains
+    python jobs/doctor.py --config jobs/configs/rc3/tiny.yaml --system rc3           a system that is none of Globetrotter's is named
+    python jobs/doctor.py s3://bucket/shards …                                       folders of shards alone: list and read
 
 With RAY_ADDRESS (or under `ray job submit`) that cluster is checked, else a Ray that is started here.
 """
 
+import itertools
+import re
 import sys
 from pathlib import Path
 
@@ -13,8 +16,7 @@ from raysys.errors import DONE, FAILED, run_program
 from raysys.runs.doctor.checks import read_constraints
 from raysys.runs.doctor.examine import Patient, examine
 from raysys.runs.doctor.findings import Finding
-from raysys.runs.run import check_paths
-from raysys.runs.settings import GlobetrotterSettings
+from raysys.runs.run import AnyRunSettings, check_paths, settings_class_of
 from raysys.settings import Settings, from_command_line
 from raysys.storage import Storage, StorageSettings, is_remote, join
 from raysys.training.settings import RaySettings, TrainingSettings
@@ -42,13 +44,26 @@ def patient(arguments: list[str]) -> Patient:
         few = from_command_line(DoctorSettings, arguments[options:], "doctor.py", about)
         folders = tuple(folder if "://" in folder else str(Path(folder).absolute()) for folder in arguments[:options])
         return Patient(folders, None, Storage(few.storage), few.training, few.ray, tested)
-    settings = from_command_line(GlobetrotterSettings, arguments, "doctor.py", about)
+    settings: AnyRunSettings = from_command_line(settings_class_of(named_system(arguments)), arguments, "doctor.py", about)
     check_paths(settings)
     data, runs = settings.data, settings.run.storage
-    folders = tuple(dict.fromkeys(data.locate(name) for name in (*data.train, *data.validation, *data.tests.values())))
+    more = [name for group in ("validation", "images") for name in getattr(data, group, ())]
+    folders = tuple(dict.fromkeys(data.locate(name) for name in (*data.train, *more, *data.tests.values())))
     # Rights in a bucket may hold for the run's own folder only; on disk it is not made before there is a run.
     runs = join(runs, settings.run.name) if is_remote(runs) else str(Path(runs.removeprefix("file://")).absolute())
     return Patient(folders, runs, Storage(settings.storage), settings.training, settings.ray, tested)
+
+
+def named_system(arguments: list[str]) -> str:
+    """The system that a command line names itself or in its settings file; empty where neither does."""
+    options = dict(itertools.pairwise(arguments))
+    if "--system" in options:
+        return options["--system"]
+    try:
+        named = re.search(r"^system: *(\S+)", Path(options.get("--config", "")).read_text(encoding="utf-8"), re.MULTILINE)
+    except (OSError, ValueError):  # reading the settings will say so
+        return ""
+    return named[1] if named else ""
 
 
 def main() -> int:

@@ -47,7 +47,6 @@ def choose_splits(wanted: Sequence[str], known: Mapping[str, str]) -> dict[str, 
 def main() -> None:
     settings = from_command_line(EvaluateSettings, sys.argv[1:], "evaluate.py", "Score a run on its test splits.")
 
-    from raysys.runs.export import trained_encoder
     from raysys.runs.kinds import kind_of
     from raysys.runs.run import load_run, with_data
 
@@ -60,8 +59,9 @@ def main() -> None:
         raise UserError(f"the run {run.folder.uri} has no data.tests: name what to score with --split NAME=FOLDER")
     if not is_remote(data.folder) and not os.path.isdir(data.folder):
         raise UserError(f"the folder {data.folder} of the run's data is not here: say with --data where the splits lie")
-    encoder = trained_encoder(run)
-    kind_of(run.settings).evaluate(run, encoder.tokenizer, encoder, tests=tests)
+    kind = kind_of(run.settings)
+    exported = kind.trained(run)
+    kind.evaluate(run, exported.tokenizer, exported, tests=tests)
     print(f"scores: {run.folder.path('scores.json')}")
 
 

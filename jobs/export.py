@@ -10,7 +10,7 @@ with the trained encoder before anything is stored. The model card, `README.md`,
 import sys
 from typing import Literal
 
-from raysys.errors import run_program
+from raysys.errors import UserError, run_program
 from raysys.settings import Settings, from_command_line
 from raysys.storage import StorageSettings
 
@@ -34,11 +34,20 @@ def main() -> None:
     settings = from_command_line(ExportSettings, sys.argv[1:], "export.py", "Export what a run has trained.")
 
     from raysys.runs.export import FORMATS, export
+    from raysys.runs.finetune.export import export_finetuned
+    from raysys.runs.finetune.settings import FinetuneSettings
     from raysys.runs.networks import saved_tokenizer
     from raysys.runs.run import load_run
 
     run = load_run(settings.run, settings.storage)
     run.checkpoint(settings.step)  # says what to do where there is none
+    if isinstance(run.settings, FinetuneSettings):
+        if set(settings.formats) != {"transformers"}:
+            raise UserError(
+                f"--formats: a network that was fine-tuned on {run.settings.system} is exported in the format transformers alone"
+            )
+        export_finetuned(run, saved_tokenizer(run), to=settings.out, which=settings.step)
+        return
     formats = FORMATS if "all" in settings.formats else settings.formats
     export(run, saved_tokenizer(run), to=settings.out, which=settings.step, formats=formats)
     print(f'try it: python jobs/embed.py --run {settings.out} --text "a sentence" "another sentence"')

@@ -51,6 +51,9 @@ class PrepareSettings(Settings):
     """Columns that captions are taken from, in order of preference, for data sets with several (wit); the recipe's choice if empty."""
     prose: bool = False
     """Whether text files hold running text, which is divided into sentences, not a sentence a line (ordered_text)."""
+    multilingual: bool = False
+    """Whether pictures to train and validate on have texts in all languages instead of in one: translations, where there are some
+    (tuxpaint), else other words for the same thing (emoji)."""
     samples: Annotated[int, pydantic.Field(ge=1)] | None = None
     """Number of samples to make, for data sets that are made up (shapes)."""
     cache: Path | None = None
@@ -102,6 +105,12 @@ def check_prose(settings: PrepareSettings, recipe: types.ModuleType) -> None:
         raise UserError(f"--prose: the data set {settings.dataset!r} is not made from running text")
 
 
+def check_multilingual(settings: PrepareSettings, recipe: types.ModuleType) -> None:
+    """Raise UserError for `multilingual` where the recipe does not deal one language to each picture."""
+    if settings.multilingual and not getattr(recipe, "TAKES_MULTILINGUAL", False):
+        raise UserError(f"--multilingual: the pictures of the data set {settings.dataset!r} have the languages that they have")
+
+
 def check_columns(settings: PrepareSettings, recipe: types.ModuleType) -> None:
     """Raise UserError for a column of captions that the data set does not have."""
     known = getattr(recipe, "CAPTION_COLUMNS", ())
@@ -122,6 +131,7 @@ def prepare(settings: PrepareSettings) -> dict[str, Manifest]:
     languages = choose_languages(settings.languages, recipe, settings.dataset)
     check_columns(settings, recipe)
     check_prose(settings, recipe)
+    check_multilingual(settings, recipe)
     storage = Storage(settings.storage)
     if hasattr(recipe, "files"):
         _write_plain(settings, recipe, languages, storage)
@@ -141,7 +151,8 @@ def _write_samples(
     """Of a recipe that yields samples, split after split."""
     _refuse_source(settings)
     manifests: dict[str, Manifest] = {}
-    samples = recipe.samples(_cache(settings), seed=settings.seed, languages=languages, count=settings.samples)
+    more: dict[str, Any] = {"multilingual": True} if settings.multilingual else {}
+    samples = recipe.samples(_cache(settings), seed=settings.seed, languages=languages, count=settings.samples, **more)
     for split, its_samples in itertools.groupby(samples, key=lambda sample: sample.split):
         assert split not in manifests, f"the recipe of {settings.dataset} does not yield split after split: {split} comes twice"
         folder = join(settings.out, split)

@@ -5,11 +5,13 @@
     python jobs/reproduce.py globetrotter --data real --page-only --also runs/best-seed-0 runs/best-seed-1
     python jobs/reproduce.py grounded --data real
     python jobs/reproduce.py grounded --data shapes --systems t cm cp-id cp-g --seeds 0 --training.steps 100
+    python jobs/reproduce.py rc3 --size tiny
+    python jobs/reproduce.py rc3 --size tiny --systems rc3 rc3-no-kl --tasks xvnli mmt --seeds 0 --finetune.training.steps 100
 
 Every system is trained with every seed, each in a process of its own that writes its log beside the run, on the cluster at RAY_ADDRESS or
 one local Ray. Runs that others stand on come first. Finished runs are not trained again, and the same command goes on after an
-interruption. Settings with a dot are those of jobs/globetrotter.py or jobs/grounded.py and hold for all runs. `--dry-run` says what would
-be trained, and stops; `--page-only` trains nothing.
+interruption. Settings with a dot are those of jobs/globetrotter.py, jobs/grounded.py or jobs/rc3.py and hold for all runs; those of
+jobs/finetune.py begin with `--finetune.`. `--dry-run` says what would be trained, and stops; `--page-only` trains nothing.
 """
 
 import sys
@@ -25,14 +27,20 @@ if TYPE_CHECKING:
 Options = TypeVar("Options", bound="ComparisonSettings")
 
 JOBS = Path(__file__).resolve().parent
-CONFIGS = {"globetrotter": JOBS / "configs" / "comparison", "grounded": JOBS / "configs" / "grounded"}
+CONFIGS = {"globetrotter": JOBS / "configs" / "comparison", "grounded": JOBS / "configs" / "grounded", "rc3": JOBS / "configs" / "rc3"}
 _SAID_OTHERWISE = {
     "--training.seed": "say it with --seeds",
     "--run.storage": "say it with --storage",
     "--run.name": "each run is called <system>-seed-<seed>",
     "--system": "say it with --systems",
     "--model.base": "each run stands on the one of T with its seed",
-    "--config": "say it with --data FILE.yaml",
+    "--config": "give the path of a settings file instead of its name",
+    "--finetune.base": "each run begins with the network of its seed",
+    "--finetune.training.seed": "say it with --seeds",
+    "--finetune.run.storage": "say it with --storage",
+    "--finetune.run.name": "each run is called <row>-<task>-seed-<seed>",
+    "--finetune.system": "say it with --tasks",
+    "--finetune.visual": "the rows of the paper's tables say it",
 }
 
 
@@ -55,13 +63,21 @@ def split_arguments(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     return own, handed
 
 
-def config_file(paper: str, data: str) -> Path:
-    """The settings file that is meant. Raises UserError where there is none; names those that are there."""
+def config_file(paper: str, name: str, option: str = "--data", begins: str = "") -> Path:
+    """The settings file that is meant. Raises UserError where there is none; names those that are there.
+
+    Args:
+        paper: whose.
+        name: the file's, without `begins` and .yaml, or a path that ends with .yaml.
+        option: that says so.
+        begins: what the names of such files in the folder begin with.
+    """
     folder = CONFIGS[paper]
-    path = Path(data).absolute() if data.endswith((".yaml", ".yml")) else folder / f"{data}.yaml"
+    path = Path(name).absolute() if name.endswith((".yaml", ".yml")) else folder / f"{begins}{name}.yaml"
     if not path.is_file():
-        known = ", ".join(sorted(file.stem for file in folder.glob("*.yaml")))
-        raise UserError(f"--data: there is no {path}; {folder} has {known}; or give the path of a settings file that ends with .yaml")
+        there = sorted(file.stem.removeprefix(begins) for file in folder.glob(f"{begins}*.yaml"))
+        known = ", ".join(one for one in there if "-" not in one)
+        raise UserError(f"{option}: there is no {path}; {folder} has {known}; or give the path of a settings file that ends with .yaml")
     return path
 
 
@@ -98,7 +114,24 @@ def grounded(arguments: Sequence[str]) -> None:
     reproduce(options, config_file("grounded", options.data), handed, JOBS / "grounded.py", **flags)
 
 
-PAPERS = {"globetrotter": globetrotter, "grounded": grounded}
+def rc3(arguments: Sequence[str]) -> None:
+    """The networks of the RC³ paper, pre-trained and fine-tuned on its tasks."""
+    from raysys.runs.compare.rc3 import Rc3ComparisonSettings, Rc3Files, reproduce
+
+    options, handed, flags = options_of("rc3", arguments, Rc3ComparisonSettings)
+    pretrain = config_file("rc3", options.size, "--size")
+    tasks = options.data or ("real" if pretrain.stem == "large" else "shapes")
+    files = Rc3Files(
+        pretrain=pretrain,
+        finetune=config_file("rc3", str(pretrain.with_name(f"finetune-{pretrain.name}")), "--size"),
+        tasks=config_file("rc3", tasks, begins="tasks-"),
+        pretrain_job=JOBS / "rc3.py",
+        finetune_job=JOBS / "finetune.py",
+    )
+    reproduce(options, files, handed, **flags)
+
+
+PAPERS = {"globetrotter": globetrotter, "grounded": grounded, "rc3": rc3}
 
 
 def main() -> None:

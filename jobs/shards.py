@@ -1,16 +1,18 @@
-"""Index, inspect, validate or repair data sets of tar shards.
+"""Index, inspect, count, validate or repair data sets of tar shards.
 
     python jobs/shards.py index    <folder or s3://…>   read every byte once, write manifest.parquet beside the shards
     python jobs/shards.py inspect  <folder or s3://…>   counts by language, and a contact sheet of samples with captions
+    python jobs/shards.py pairs    <folder or s3://…>   how many samples each two languages share: a table, and language-pairs.json
     python jobs/shards.py validate <folder or s3://…>   one line per fault; exit code 1 if there is any
     python jobs/shards.py repair   <folder or s3://…> --out <folder or s3://…>   a clean copy, and a list of what was left out
 
 Each acts on every folder of shards at or beneath the one that is given. Tars of other tools are described by --layout.* options
 (``--layout.caption_member txt --layout.language en`` for img2dataset and open_clip), or by the data.layout of a --config file; without
-either, inspect, validate and repair go by what index wrote down.
+either, inspect, pairs, validate and repair go by what index wrote down.
 """
 
 import argparse
+import json
 import os
 import time
 from collections import Counter
@@ -22,6 +24,7 @@ import pydantic
 from raysys.errors import DONE, FAILED, run_program
 from raysys.settings import Settings, from_mapping, load
 from raysys.shards.inspect import contact_sheet, megabytes, summarise
+from raysys.shards.language_pairs import choose_languages, count_pairs
 from raysys.shards.layout import OWN_FORM, Layout
 from raysys.shards.manifest import Manifest, find_datasets, list_shards, load_or_build, notes
 from raysys.shards.repair import RECORD, repair
@@ -77,6 +80,20 @@ def inspect(options: argparse.Namespace, storage: Storage) -> int:
     return DONE
 
 
+def pairs(options: argparse.Namespace, storage: Storage) -> int:
+    """Print how many samples each two languages share, and write the same as json."""
+    languages = choose_languages(options.languages)
+    found = [
+        count_pairs(load_or_build(storage, folder, layout=options.layout), languages) for folder in find_datasets(storage, options.uri)
+    ]
+    for counted in found:
+        print("\n".join(counted.lines()), end="\n\n")
+    target = options.out or join(options.uri, "language-pairs.json")
+    storage.write(target, json.dumps([counted.record() for counted in found]).encode())
+    print(f"the same as json: {target}")
+    return DONE
+
+
 def validate_all(options: argparse.Namespace, storage: Storage) -> int:
     """Print a line per fault."""
     causes: Counter[str] = Counter()
@@ -123,7 +140,9 @@ def _layout(options: argparse.Namespace) -> Layout | None:
 
 def main(arguments: list[str] | None = None) -> int:
     """Parse the command line and run the chosen action; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="jobs/shards.py", description="Index, inspect, validate or repair data sets of tar shards.")
+    parser = argparse.ArgumentParser(
+        prog="jobs/shards.py", description="Index, inspect, count, validate or repair data sets of tar shards."
+    )
     actions = parser.add_subparsers(dest="action", required=True)
 
     def action(name: str, run: Callable[[argparse.Namespace, Storage], int], text: str) -> argparse.ArgumentParser:
@@ -149,6 +168,9 @@ def main(arguments: list[str] | None = None) -> int:
     command = action("inspect", inspect, "Print counts by language and write a contact sheet of samples with their captions.")
     command.add_argument("--out", help="where the contact sheet goes (default: contact-sheet.html in the folder)")
     command.add_argument("--samples", type=_at_least_one, default=48, help="samples shown of every data set (default: 48)")
+    command = action("pairs", pairs, "Print how many samples each two languages share; on the diagonal, how many each language has.")
+    command.add_argument("--languages", nargs="+", default=(), help="which languages, and in what order (default: all that are there)")
+    command.add_argument("--out", help="where the counts go as json (default: language-pairs.json in the folder)")
     action("validate", validate_all, "Print one line per fault; exit code 1 if there is any.")
     command = action("repair", repair_all, "Write a clean copy of every data set: usable samples only, what was left out is listed.")
     command.add_argument("--out", required=True, help="folder or s3://… of the copy; faultless shards in it are not written again")

@@ -1,7 +1,7 @@
 """Who is where: concepts to splits, languages to images."""
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from ..common.deal import LanguageDeal, choose_groups, lot
 from .concepts import Concept, caption, listed
@@ -32,10 +32,11 @@ def plan(
     styles: tuple[Sequence[str], str, str],
     languages: Sequence[str],
     seed: int,
+    multilingual: bool = False,
 ) -> list[Item]:
     """Split the concepts and give every image its captions; split after split.
 
-    Which concepts are seen depends on `seed` alone, not on `languages`.
+    Which concepts are seen depends on `seed` alone, not on `languages`; which language an image speaks, on nothing but these two.
 
     Args:
         concepts: all concepts.
@@ -44,14 +45,23 @@ def plan(
         styles: (training styles, validation style, test style).
         languages: BCP-47 tags to use.
         seed: of every draw.
+        multilingual: whether images to train and validate on have, beside the name in their own language, keywords in all others:
+            words for the same thing, but no translations. Names of unseen concepts are no keywords then.
     """
     training_styles, validation_style, test_style = styles
     testable = [list(group) for group in groups if all(point in drawn[test_style] for point in group)]
     unseen = {point for group in choose_groups(testable, UNSEEN, lot(seed, "unseen")) for point in group}
     seen = [concept for concept in concepts if concept.point not in unseen]
+    if multilingual:
+        seen = without_names(seen, [concept for concept in concepts if concept.point in unseen])
 
     training, trained = _training(seen, drawn, training_styles, languages, seed)
     validation = _validation(seen, drawn[validation_style], validation_style, languages, trained, seed)
+    if multilingual:
+        by_point = {concept.point: concept for concept in seen}
+        training, validation = (
+            [add_keywords(item, by_point[item.point], languages, seed) for item in items] for items in (training, validation)
+        )
     test_seen, test_unseen = [], []
     for concept in concepts:
         names = {language: [concept.names[language]] for language in languages if language in concept.names}
@@ -93,6 +103,27 @@ def paraphrases(concept: Concept, language: str, seed: int) -> list[str]:
     keywords = concept.keywords.get(language, ())
     drawn = lot(seed, "paraphrases", concept.point, language).sample(keywords, min(len(keywords), 2 * MOST_PARAPHRASES))
     return [listed(language, drawn[start : start + 2]) for start in range(0, len(drawn), 2)]
+
+
+def without_names(concepts: Iterable[Concept], unseen: Iterable[Concept]) -> list[Concept]:
+    """Concepts without those keywords that are the name of an unseen one."""
+    names = {(language, name.casefold()) for concept in unseen for language, name in concept.names.items()}
+    return [
+        replace(
+            concept,
+            keywords={
+                language: [word for word in words if (language, word.casefold()) not in names]
+                for language, words in concept.keywords.items()
+            },
+        )
+        for concept in concepts
+    ]
+
+
+def add_keywords(item: Item, concept: Concept, languages: Sequence[str], seed: int) -> Item:
+    """An item with captions in all of `languages` that have keywords: its own as they were, keywords alone in the others."""
+    captions = {language: item.captions.get(language) or paraphrases(concept, language, seed) for language in languages}
+    return replace(item, captions={language: texts for language, texts in captions.items() if texts})
 
 
 def _validation(

@@ -32,6 +32,9 @@ LANGUAGES = ("en", "de", "fr", "es", "ru", "cs", "id", "tr", "hi", "ja")
 AVAILABLE = tuple(_AVAILABLE.split())
 """Languages with names for at least 95 % of the concepts."""
 
+TAKES_MULTILINGUAL = True
+"""Whether pictures to train on can have texts in all languages at once."""
+
 PICTURE_SIZE = 128
 """Pixels, both sides."""
 
@@ -41,12 +44,12 @@ SAME_DRAWING = 0.007
 _CLDR_LOCALES = {"nb": "no", "zh-Hans": "zh"}
 
 
-def samples(cache: Path, *, seed: int, languages: Sequence[str], count: int | None = None) -> Iterator[Sample]:
+def samples(cache: Path, *, seed: int, languages: Sequence[str], count: int | None = None, multilingual: bool = False) -> Iterator[Sample]:
     """Fetch what is missing from `cache`, then yield every sample; the same for the same seed and languages.
 
     Splits: `train` (six styles, seen concepts, one language per image; names in the others lie apart, in `translations`),
     `validation` (Fluent flat, seen concepts, one language they were not trained in), `test-seen` and `test-unseen` (Fluent 3D, all
-    languages).
+    languages). With `multilingual`, images of `train` and `validation` have keywords in all other languages as well, weakly aligned.
 
     Raises:
         UserError: the network cannot be reached, an archive is not the right one, or `count` is given.
@@ -62,16 +65,19 @@ def samples(cache: Path, *, seed: int, languages: Sequence[str], count: int | No
     styles = ([style.name for style in sources.TRAINING_STYLES], sources.VALIDATION_STYLE.name, sources.TEST_STYLE.name)
     by_name = {style.name: style for style in sources.STYLES}
     named = {concept.point: concept for concept in concepts}
-    for item in plan(concepts, groups, drawn, styles, languages, seed):
-        metadata: dict[str, Any] = {"captions": item.captions, "alignment": "strict", "group": group_of[item.point]}
+    for item in plan(concepts, groups, drawn, styles, languages, seed, multilingual):
+        weak = multilingual and item.split in ("train", "validation")
+        alignment = "weak" if weak else "strict"
+        metadata: dict[str, Any] = {"captions": item.captions, "alignment": alignment, "group": group_of[item.point]}
         if item.trained_languages is not None:
             metadata["trained_languages"] = item.trained_languages
-        if item.split == "train":
+        if item.split == "train" and not weak:
             names = named[item.point].names
             absent = [language for language in languages if language in names and language not in item.captions]
             metadata["translations"] = {language: [names[language]] for language in absent}
-        others = {language: paraphrases(named[item.point], language, seed) for language in item.captions}
-        metadata["paraphrases"] = {language: texts for language, texts in others.items() if texts}
+        if not weak:
+            others = {language: paraphrases(named[item.point], language, seed) for language in item.captions}
+            metadata["paraphrases"] = {language: texts for language, texts in others.items() if texts}
         metadata |= {"emoji": named[item.point].emoji, "style": item.style, "licence": by_name[item.style].licence}
         metadata["source"] = by_name[item.style].archive.name
         yield Sample(item.split, f"{item.point}-{item.style}", pictures[item.style, item.point], ENCODING, metadata)

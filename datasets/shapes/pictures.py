@@ -28,6 +28,8 @@ COLOURS: dict[str, tuple[float, float, float]] = {
 ROTATIONS = {"circle": 0, "ring": 0, "square": 15, "triangle": 25, "heart": 20, "cross": 15, "star": 36, "arrow": 180}
 GAP = 0.03
 MARGIN = 0.025
+SHEET = 0.28
+"""Width of the grey sheet that hides one side of some pictures (left, right, top or bottom), as a share of the picture's."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,10 @@ class Placed:
         radius = self.diameter / 2
         edges = (self.x - radius, self.y - radius, self.x + radius, self.y + radius)
         return [round(edge * size, 1) for edge in edges]
+
+    def within(self, x: float, y: float, scale: float) -> "Placed":
+        """The same in a picture of which the former one is a square with its corner at (x, y)."""
+        return Placed(self.index, x + scale * self.x, y + scale * self.y, scale * self.diameter)
 
 
 def _star() -> list[tuple[float, float]]:
@@ -181,15 +187,39 @@ def _draw_figure(draw: ImageDraw.ImageDraw, figures: Figures, placed: Placed, si
     draw.polygon(corners, fill=fill, outline=ink, width=width)
 
 
-def draw(scene: Scene, random: Random, size: int = SIZE) -> tuple[Image.Image, list[Placed]]:
-    """An RGB picture of side `size` of the scene, and where its figures lie."""
+def sheet_box(side: str, size: int) -> list[float]:
+    """[left, top, right, bottom] in pixels of the sheet on one side of a picture that is `size` wide and high."""
+    width = round(SHEET * size, 1)
+    boxes = {"left": [0, 0, width, size], "right": [size - width, 0, size, size], "top": [0, 0, size, width]}
+    return [float(edge) for edge in boxes.get(side, [0, size - width, size, size])]
+
+
+def _draw_sheet(draw: ImageDraw.ImageDraw, side: str, size: int, random: Random) -> None:
+    grey = random.randint(120, 150)
+    left, top, right, bottom = sheet_box(side, size)
+    draw.rectangle((left, top, right, bottom), fill=(grey, grey, grey))
+    for stripe in range(-size, size, size // 12):  # so that it is not taken for a figure of a colour of its own
+        for x in range(round(left), round(right)):
+            y = x + stripe
+            if top <= y < bottom:
+                draw.line((x, y, x, min(y + 2, bottom)), fill=(grey - 30,) * 3)
+
+
+def draw(scene: Scene, random: Random, size: int = SIZE, sheet: str | None = None) -> tuple[Image.Image, list[Placed]]:
+    """An RGB picture of side `size` of the scene, and where its figures lie; a `sheet` on one side lies beside all of them."""
     side = size * OVERSAMPLING
     placed = place(scene, random)
+    if sheet is not None:
+        aside = random.uniform(0, SHEET)
+        x, y = {"left": (SHEET, aside), "right": (0.0, aside), "top": (aside, SHEET), "bottom": (aside, 0.0)}[sheet]
+        placed = [figure.within(x, y, 1 - SHEET) for figure in placed]
     picture = _background(side, random)
     canvas = ImageDraw.Draw(picture)
     outlined = random.random() < 0.4
     for figure in placed:
         _draw_figure(canvas, scene.figures[figure.index], figure, side, outlined, random)
+    if sheet is not None:
+        _draw_sheet(canvas, sheet, side, random)
     return picture.reduce(OVERSAMPLING), placed
 
 
@@ -199,5 +229,11 @@ def encode(picture: Image.Image, random: Random) -> tuple[bytes, str]:
     if random.random() < 0.5:
         picture.save(buffer, "PNG")
         return buffer.getvalue(), "png"
+    return jpeg(picture, random), "jpg"
+
+
+def jpeg(picture: Image.Image, random: Random) -> bytes:
+    """The picture as a JPEG file of a random quality."""
+    buffer = io.BytesIO()
     picture.save(buffer, "JPEG", quality=random.randint(85, 95))
-    return buffer.getvalue(), "jpg"
+    return buffer.getvalue()

@@ -13,17 +13,20 @@ INVERSE = {"left of": "right of", "right of": "left of", "above": "below", "belo
 
 @dataclass(frozen=True)
 class Figures:
-    """One to four figures of the same shape, colour and size. `size` is None for the middle size, which no language names."""
+    """One to four figures of the same shape, colour and size. `size` is None for the middle size, which no language names.
+
+    Those of a scene have a colour and a shape. What a sentence says of them may leave these out: None, the size too.
+    """
 
     count: int
-    colour: str
-    shape: str
+    colour: str | None
+    shape: str | None
     size: str | None = None
 
     def __post_init__(self) -> None:
         assert self.count in COUNTS
-        assert self.colour in COLOURS
-        assert self.shape in SHAPES
+        assert self.colour is None or self.colour in COLOURS
+        assert self.shape is None or self.shape in SHAPES
         assert self.size is None or self.size in SIZES
 
     @property
@@ -31,9 +34,14 @@ class Figures:
         return f"{self.count}-{self.colour}-{self.shape}"
 
     @property
-    def binding(self) -> tuple[str, str]:
+    def binding(self) -> tuple[str | None, str | None]:
         """(colour, shape): what belongs together in one figure."""
         return self.colour, self.shape
+
+    def describes(self, others: "Figures") -> bool:
+        """Whether all that is said here is true of `others`; of their number too."""
+        told = ((self.colour, others.colour), (self.shape, others.shape), (self.size, others.size))
+        return self.count == others.count and all(said is None or said == true for said, true in told)
 
     def without_size(self) -> "Figures":
         return replace(self, size=None)
@@ -90,6 +98,16 @@ class Scene:
         yield Reading(self.first, self.relation, self.second)
         if self.relation is not None and self.second is not None:
             yield Reading(self.second, INVERSE[self.relation], self.first)
+
+    def shows(self, said: Reading) -> bool:
+        """Whether a statement is true here: there are such figures and, where a relation is told, others that they stand so to."""
+        if said.second is None:
+            return any(said.first.describes(figures) for figures in self.figures)
+        return any(
+            true.second is not None
+            and (said.relation, said.first.describes(true.first), said.second.describes(true.second)) == (true.relation, True, True)
+            for true in self.readings()
+        )
 
     def without_sizes(self) -> "Scene":
         return Scene(self.first.without_size(), self.relation, self.second and self.second.without_size())

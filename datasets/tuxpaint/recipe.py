@@ -21,15 +21,18 @@ from ..common.pictures import ENCODING, alike, encode, read_raster, render_svg, 
 from .stamps import FOLDER, Stamp, labels, read_stamps
 
 _AVAILABLE = """
-ach af am an ar ast be bg ca cs da de el en eo es eu ff fi fr ga gd gl gu hi hr hu hy id is it iu ja ka ko lv ml nb nl nn pl
-pt pt-BR ro ru sk sl son sq sr sv tr uk vec vi
+ach af am an ar ast be bg ca cs da de el en eo es eu ff fi fr ga gd gl gu hi hr hu hy id is it iu ja ka ko lv ml ms nb nl nn pl
+pt pt-BR ro ru sk sl son sq sr sv th tr uk vec vi zh-Hans zh-Hant zu
 """
 
 LANGUAGES = ("en", "de", "fr", "es", "ru", "cs", "id", "tr", "hi", "ja")
 """Languages taken when none are asked for. A picture to test on has a caption in each of them."""
 
 AVAILABLE = tuple(_AVAILABLE.split())
-"""Languages with captions for at least 600 of the pictures."""
+"""Languages with captions for at least 500 of the pictures."""
+
+TAKES_MULTILINGUAL = True
+"""Whether pictures to train on can have texts in all languages at once."""
 
 PACKAGE = DebianArchive("tuxpaint-stamps-default", "2022.06.04-1", "6db6c1bfc870a47f1499d6203b083522eacb57c5f9c87d468f2e92eb6d9d5f34")
 LICENCE = "GPL-2.0-only"
@@ -49,11 +52,11 @@ VALIDATION = 0.1
 """Share of the remaining concept groups to validate on."""
 
 
-def samples(cache: Path, *, seed: int, languages: Sequence[str], count: int | None = None) -> Iterator[Sample]:
+def samples(cache: Path, *, seed: int, languages: Sequence[str], count: int | None = None, multilingual: bool = False) -> Iterator[Sample]:
     """Fetch the package if `cache` lacks it, then yield every sample; the same for the same seed and languages.
 
     Splits: `train` and `validation` (one language per picture; in `train` the captions in others lie apart, in `translations`),
-    `test` (all languages).
+    `test` (all languages). With `multilingual`, all three have all languages.
 
     Raises:
         UserError: the network cannot be reached, the package is not the right one, or `count` is given.
@@ -67,9 +70,9 @@ def samples(cache: Path, *, seed: int, languages: Sequence[str], count: int | No
     group_of = {name: min(group) for group in groups for name in group}
     by_name = {stamp.name: stamp for stamp in stamps}
     for split, names in divide(stamps, groups, seed).items():
-        for name, captions in _captions(split, [by_name[name] for name in names], languages, seed):
+        for name, captions in _captions(split, [by_name[name] for name in names], languages, seed, multilingual):
             metadata: dict[str, Any] = {"captions": captions, "alignment": "strict", "group": group_of[name]}
-            if split == "train":
+            if split == "train" and not multilingual:
                 texts = by_name[name].captions
                 others = [language for language in languages if language in texts and language not in captions]
                 metadata["translations"] = {language: [texts[language]] for language in others}
@@ -134,12 +137,14 @@ def divide(stamps: Sequence[Stamp], groups: Sequence[list[str]], seed: int) -> d
     return splits
 
 
-def _captions(split: str, stamps: Sequence[Stamp], languages: Sequence[str], seed: int) -> Iterator[tuple[str, dict[str, list[str]]]]:
+def _captions(
+    split: str, stamps: Sequence[Stamp], languages: Sequence[str], seed: int, multilingual: bool = False
+) -> Iterator[tuple[str, dict[str, list[str]]]]:
     """(stamp name, captions) for each stamp of a split that has a caption in one of `languages`."""
     deal = LanguageDeal(languages, lot(seed, "languages", split))
     for stamp in stamps:
         spoken = [language for language in languages if language in stamp.captions]
-        if split != "test":
+        if split != "test" and not multilingual:
             spoken = deal.deal(1, spoken)
         if spoken:
             yield stamp.name, {language: [stamp.captions[language]] for language in spoken}

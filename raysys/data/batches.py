@@ -27,7 +27,8 @@ class Rows:
     """One worker's share of a global batch: n rows; the tensors of each kind of batch are fields of its class, with a row per sample."""
 
     texts: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    """Mask, 1 at tokens and 0 at padding → the tensors as long as it. Each kind of text is as long as the longest in the batch."""
+    """Mask, 1 at tokens and 0 at padding, in its last dimension → the tensors as long as it in that dimension. Each kind of text is as
+    long as the longest in the batch."""
 
     step: int
     """Which global batch."""
@@ -58,9 +59,15 @@ class Rows:
         parts: dict[str, Any] = {name: value[chosen] for name, value in self.tensors().items()}
         for mask, names in self.texts.items():
             if mask in parts:
-                longest = int(parts[mask].sum(dim=1).max())
-                parts |= {name: parts[name][:, :longest] for name in (mask, *names)}
+                lengths = parts[mask].sum(dim=-1)
+                longest = int(lengths.max()) if lengths.numel() else 0
+                parts |= {name: parts[name].narrow(parts[mask].ndim - 1, 0, longest) for name in (mask, *names)}
         return replace(self, **parts, count=stop - start)
+
+    @classmethod
+    def unpacked(cls, **travelled: Any) -> Self:
+        """The batch of what a builder sent; kinds of batches that are sent smaller than they are have their own way."""
+        return cls(**travelled)
 
     def tensors(self) -> dict[str, Tensor]:
         """All tensors by name; each has a row per sample."""
@@ -138,8 +145,9 @@ class BatchFinisher:
         while True:
             batch = pickle.loads(payload.header)
             share, members = batch.pop("share"), batch.pop("members")
+            pictured = np.flatnonzero(batch["has_pixels"]) if "has_pixels" in batch else np.arange(len(payload.pictures))
             images, broken = self._decode(payload.pictures)
-            faults = {int(batch["ids"][row]): SampleError("", error.reason, members[row], "image") for row, error in broken}
+            faults = {int(batch["ids"][pictured[place]]): SampleError("", error.reason, members[place], "image") for place, error in broken}
             if not faults:
                 break
             self._note(faults)
@@ -149,10 +157,22 @@ class BatchFinisher:
             tensors["features"] = tensors["features"].float()
         if images is not None:
             tensors["images"] = images
-        return self.builder.batch_type(**{**batch, **tensors, "step": share.step, "count": len(share.ids)})
+        if "has_pixels" in tensors:
+            tensors["images"] = self._in_rows(tensors["has_pixels"], tensors.get("images"))
+        return self.builder.batch_type.unpacked(**{**batch, **tensors, "step": share.step, "count": len(share.ids)})
+
+    def _in_rows(self, pictured: Tensor, images: Tensor | None) -> Tensor:
+        """The pictures, in order, in the rows that have one: uint8 [n, 3, size, size], zeros in the others."""
+        if images is not None and len(images) == len(pictured):
+            return images
+        size = self.preprocess.settings.size
+        rows = torch.zeros((len(pictured), 3, size, size), dtype=torch.uint8)
+        if images is not None:
+            rows[pictured] = images
+        return rows
 
     def _decode(self, pictures: Sequence[bytes]) -> tuple[Tensor | None, list[tuple[int, ImageError]]]:
-        """uint8 [n, 3, size, size], None of no pictures; and the rows that cannot be decoded."""
+        """uint8 [n, 3, size, size], None of no pictures; and which of them cannot be decoded."""
         if not pictures:
             return None, []
         size = self.preprocess.settings.size

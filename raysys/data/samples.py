@@ -51,9 +51,11 @@ class StoredDataSettings(Settings):
         """What bad samples lead to."""
         return BadSamplePolicy(self.on_bad_sample, self.max_bad_fraction)
 
-    def load(self, names: Sequence[str], languages: Sequence[str], storage: Storage, log: Callable[[str], None] = print) -> "Samples":
+    def load(
+        self, names: Sequence[str], languages: Sequence[str], storage: Storage, log: Callable[[str], None] = print, **chosen: Any
+    ) -> "Samples":
         """:meth:`Samples.load` of some of the named folders, by these settings."""
-        return Samples.load([self.locate(name) for name in names], languages, storage, log, self.layout, self.policy)
+        return Samples.load([self.locate(name) for name in names], languages, storage, log, self.layout, self.policy, **chosen)
 
     def locate(self, folder: str) -> str:
         """Where one of the named folders lies: an absolute path or a URI."""
@@ -89,6 +91,11 @@ class DataSettings(StoredDataSettings):
     def _one_spelling(cls, languages: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(normalise_language(language) for language in languages))
 
+    @property
+    def captioned(self) -> tuple[str, ...]:
+        """Folders to train on whose samples are pictures with captions."""
+        return self.train
+
 
 class Samples:
     """All sound samples of several data sets that have a caption in one of `languages`, numbered from 0.
@@ -99,9 +106,12 @@ class Samples:
         storage: the door to the shards.
         layout: where images and captions lie in a sample.
         policy: what samples lead to that turn out to be bad when they are read.
+        pairs: samples are read as texts in two languages. Those with captions in fewer than two of `languages` are left out, and some
+            of the languages may be missing.
+        including: a language that each of them must have; None: none.
 
     Raises:
-        UserError: no sample left, or a language without any.
+        UserError: no sample left, or (but for `pairs`) a language without any.
     """
 
     def __init__(
@@ -111,6 +121,8 @@ class Samples:
         storage: Storage,
         layout: Layout | None = None,
         policy: BadSamplePolicy | None = None,
+        pairs: bool = False,
+        including: str | None = None,
     ):
         self.storage = storage
         self.layout = layout or Layout()
@@ -120,20 +132,29 @@ class Samples:
         found = {language for manifest in manifests for language, count in manifest.captions().items() if count}
         self.languages = tuple(normalise_language(language) for language in languages) or tuple(sorted(found))
         missing = [language for language in self.languages if language not in found]
-        if missing:
+        if missing and not pairs:
             raise UserError(
                 f"data.languages: no sample in {folders} has a caption in {', '.join(missing)}; languages there: {', '.join(sorted(found))}"
             )
-        wanted = set(self.languages)
+        wanted, needed = set(self.languages), {including} - {None}
         places = []
         for source, manifest in enumerate(self.manifests):
             tags, counts, faults = (manifest.table[name].to_pylist() for name in ("languages", "captions", "fault"))
-            rows = [row for row in range(len(manifest)) if faults[row] is None and any(counts[row]) and wanted.intersection(tags[row])]
+            rows = [
+                row
+                for row in range(len(manifest))
+                if faults[row] is None
+                and any(counts[row])
+                and len(wanted.intersection(tags[row])) >= 1 + pairs
+                and needed.issubset(tags[row])
+            ]
             places.append(np.stack([np.full(len(rows), source), np.array(rows, dtype=np.int64)]))
         self._source, self._row = np.concatenate(places, axis=1).astype(np.int64)
         if not len(self):
+            among = f"in two of the languages {', '.join(self.languages)}" + (f", {including} among them," if including else "")
+            what = f"with captions {among}" if pairs else "that can be used"
             why = f": {len(self.bad)} are bad, the first: {self.bad[0]}" if self.bad else ""
-            raise UserError(f"no sample that can be used in {folders}{why}")
+            raise UserError(f"no sample {what} in {folders}{why}")
 
     @classmethod
     def load(
@@ -144,6 +165,8 @@ class Samples:
         log: Callable[[str], None] = print,
         layout: Layout | None = None,
         policy: BadSamplePolicy | None = None,
+        pairs: bool = False,
+        including: str | None = None,
     ) -> "Samples":
         """Open data sets by their folders, building manifests that are missing.
 
@@ -154,7 +177,7 @@ class Samples:
         """
         layout, policy = layout or Layout(), policy or BadSamplePolicy()
         manifests = [load_or_build(storage, folder, log, "skip" if policy.tolerant else "raise", layout) for folder in folders]
-        samples = cls(manifests, languages, storage, layout, policy)
+        samples = cls(manifests, languages, storage, layout, policy, pairs, including)
         refuse(samples.bad, policy, samples.total)
         return samples
 
@@ -163,7 +186,7 @@ class Samples:
 
     @property
     def left_out(self) -> int:
-        """Samples that are not numbered: bad ones, and those without a caption in the languages in use."""
+        """Samples that are not numbered: bad ones, and those without captions in a language in use, or in two where pairs are read."""
         return self.total - len(self)
 
     @property

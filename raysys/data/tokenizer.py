@@ -139,6 +139,20 @@ def load_tokenizer(folder: str | Path) -> "PreTrainedTokenizerFast":
     return tokenizer
 
 
+def pretrained_tokenizer(name: str) -> "PreTrainedTokenizerFast":
+    """The tokenizer of a pretrained network, by its folder or hub id. Raises UserError where it cannot be had."""
+    from transformers import AutoTokenizer, PreTrainedTokenizerFast
+
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(name)
+    except (OSError, ValueError) as error:
+        told = str(error).splitlines()[0]
+        raise UserError(f"the tokenizer of {name} cannot be had: {told}; give a folder with tokenizer.json, or a hub id") from None
+    if not isinstance(tokenizer, PreTrainedTokenizerFast):
+        raise UserError(f"the tokenizer of {name} is no fast tokenizer: save it again with transformers' fast class")
+    return tokenizer
+
+
 def encode(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str], form: TextForm) -> Tokens:
     """Ids of `texts` as `form` has them, padded to the longest.
 
@@ -147,6 +161,10 @@ def encode(tokenizer: "PreTrainedTokenizerFast", texts: Sequence[str], form: Tex
     Raises:
         EmptyTextError: a text has no visible character; names its index.
     """
-    rows = encode_texts(tokenizer.backend_tokenizer, texts, form)
+    return padded(tokenizer, encode_texts(tokenizer.backend_tokenizer, texts, form))
+
+
+def padded(tokenizer: "PreTrainedTokenizerFast", rows: Sequence[tuple[Sequence[int], bool]]) -> Tokens:
+    """Rows of ids, each with whether it was cut, padded to the longest."""
     ids, mask = pad_rows([row for row, _ in rows], tokenizer.pad_token_id)
     return Tokens(torch.from_numpy(ids), torch.from_numpy(mask), sum(cut for _, cut in rows))

@@ -32,11 +32,22 @@ class WordLoss(nn.Module):
             vectors: float [t, size].
             words: int64 [t].
         """
-        kind = vectors.device.type
-        dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else self.weight.dtype
-        keep = torch.is_grad_enabled() and len(vectors) * len(self.bias) <= _KEPT
-        losses: Tensor = _word_losses(vectors.to(dtype), self.weight.to(dtype), self.bias.to(dtype), words, keep)
-        return losses
+        return word_losses(vectors, self.weight, self.bias, words)
+
+
+def word_losses(vectors: Tensor, weight: Tensor, bias: Tensor, words: Tensor) -> Tensor:
+    """Negative log-likelihood (nats) of each word given its vector: float32 [t].
+
+    Args:
+        vectors: float [t, size].
+        weight, bias: from vectors to the logits of all words, float [V, size] and [V].
+        words: int64 [t].
+    """
+    kind = vectors.device.type
+    dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else weight.dtype
+    keep = torch.is_grad_enabled() and len(vectors) * len(bias) <= _KEPT
+    losses: Tensor = _word_losses(vectors.to(dtype), weight.to(dtype), bias.to(dtype), words, keep)
+    return losses
 
 
 class _WordLosses(Function):

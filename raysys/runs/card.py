@@ -1,11 +1,13 @@
 """What a run can say of itself in the model card of its export."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
 
+from raysys.data.pairs import parallel_counts
 from raysys.data.samples import Samples
 from raysys.evaluation.table import render, score_table
 from raysys.runs.run import SavedRun
@@ -31,6 +33,9 @@ def data_facts(run: SavedRun) -> list[DataFacts]:
         if name in getattr(data, "text", ()):
             facts.append(_sentences(name, load_or_build(storage, data.locate(name), lambda line: None), data.language))
             continue
+        if name in getattr(data, "parallel", ()):
+            facts.append(_parallel(name, load_or_build(storage, data.locate(name), lambda line: None), data.languages))
+            continue
         everything = data.load([name], (), storage, log=lambda line: None)
         languages = [language for language in data.languages if language in everything.languages]
         samples = Samples(everything.manifests, languages, storage, data.layout, data.policy)
@@ -48,6 +53,13 @@ def _sentences(name: str, manifest: Manifest, language: str) -> DataFacts:
     tags, faults = (manifest.table[column].to_pylist() for column in ("languages", "fault"))
     table = manifest.table.filter([language in own and fault is None for own, fault in zip(tags, faults, strict=True)])
     return DataFacts(name, {language: len(table)}, {language: len(pc.list_flatten(table["sentences"]))}, ())
+
+
+def _parallel(name: str, manifest: Manifest, languages: Sequence[str]) -> DataFacts:
+    """Of parallel texts: samples that have texts in a language, and texts where a sample has several places."""
+    rows, _ = parallel_counts(manifest, languages)
+    tags = manifest.table["languages"].take(rows).to_pylist()
+    return DataFacts(name, {language: sum(language in own for own in tags) for language in languages}, {}, ())
 
 
 def _licences(samples: Samples) -> tuple[str, ...]:

@@ -7,14 +7,9 @@ from typing import Any
 import psutil
 import torch
 
-from raysys.data.batches import Batch
-from raysys.data.grounded_batches import GroundedBatch
+from raysys.data.batches import Rows
 from raysys.runs.doctor.node import gather
-from raysys.runs.grounded.base import GroundedStart
-from raysys.runs.grounded.networks import build_grounded
-from raysys.runs.grounded.noise import random_grounded_batch
-from raysys.runs.grounded.settings import GroundedSettings
-from raysys.runs.networks import build_system, has_tokenizer, saved_start, saved_tokenizer, starting_system
+from raysys.runs.outlook import outlook_of
 from raysys.runs.run import Run
 from raysys.training import estimate as model
 from raysys.training.engine import engine_config
@@ -26,7 +21,6 @@ from raysys.training.footprint import (
     measure_losses,
     measure_micro_batch,
     measure_update,
-    noise_batch,
 )
 from raysys.training.settings import TrainingSettings
 
@@ -58,7 +52,7 @@ def micro_batch_counts(run: Run) -> list[list[int]]:
 
 def longest_caption(run: Run) -> int:
     """Ids of the longest caption that the settings allow; the memory is that of batches full of them."""
-    return run.settings.model.text.form.longest
+    return outlook_of(run.settings).longest(run)
 
 
 def memory_here(settings: TrainingSettings) -> float | None:
@@ -76,10 +70,10 @@ def measure_run(run: Run) -> Measured:
     settings, micro_batch = run.settings, max(map(max, micro_batch_counts(run)))
     process = psutil.Process().memory_info().rss
     device = torch.device("cuda" if settings.training.gpu and torch.cuda.is_available() else "cpu")
-    system = _system(run).train()
+    system = outlook_of(run.settings).starting(run).train()
     if settings.training.activation_checkpointing:
         system.checkpoint_activations()
-    weights = count_weights(system, random_batch(run, system, 2), engine_sizes(settings.training, 3)[1].persistent)
+    weights = count_weights(system, _noise(run, system, 2), engine_sizes(settings.training, 3)[1].persistent)
     system.to(device, torch.bfloat16 if settings.training.precision == "bf16" else None)
     threads = torch.get_num_threads()
     torch.set_num_threads(min(threads, settings.training.cpus_per_worker))
@@ -90,20 +84,17 @@ def measure_run(run: Run) -> Measured:
         torch.set_num_threads(threads)
 
 
-def _system(run: Run) -> Any:
-    """The run's networks; of the largest vocabulary allowed, where it has no tokenizer yet."""
-    if has_tokenizer(run):
-        return starting_system(run, saved_tokenizer(run))
-    if isinstance(run.settings, GroundedSettings):
-        return build_grounded(run.settings, run.settings.model.text.vocabulary_size, GroundedStart())
-    return build_system(run.settings, run.settings.model, saved_start(run))
+def _noise(run: Run, system: Any, samples: int) -> Rows:
+    """A batch of noise in the shape of the run's, as it goes into a forward pass; its texts are as long as the settings allow."""
+    batch: Rows = outlook_of(run.settings).noise(run, system, samples, torch.Generator().manual_seed(0))
+    return batch if system.exchange is None else system.exchange(batch, lambda rows: rows, 0)
 
 
 def _measure(run: Run, system: Any, weights: Weights, device: torch.device, micro_batch: int) -> Measured:
     training = run.settings.training
 
-    def batch_of(samples: int) -> Batch | GroundedBatch:
-        return random_batch(run, system, samples).to(device)
+    def batch_of(samples: int) -> Rows:
+        return _noise(run, system, samples).to(device)
 
     half = torch.float16 if training.precision == "fp16" else None
     use = measure_micro_batch(system, batch_of, micro_batch, half)
@@ -121,23 +112,6 @@ def _measure(run: Run, system: Any, weights: Weights, device: torch.device, micr
         gradient_row_bytes=reached,
         pixel_bytes=sum(value[:1].nbytes for value in few.tensors().values()),
     )
-
-
-def random_batch(run: Run, system: Any, samples: int) -> Batch | GroundedBatch:
-    """A batch of noise in the shape of the run's, its captions as long as the settings allow."""
-    settings, generator = run.settings, torch.Generator().manual_seed(0)
-    if isinstance(settings, GroundedSettings):
-        return random_grounded_batch(settings, samples, generator)
-    batch = noise_batch(samples, system.model.text.vocabulary_size + system.model.text.trigram_buckets, longest_caption(run), generator)
-    if settings.system == "supervised":
-        texts: dict[str, Any] = {"translation_ids": batch.input_ids, "translation_mask": batch.attention_mask}
-        batch = replace(batch, **texts, translated=torch.ones(samples, dtype=torch.bool), concepts=batch.ids)
-    if settings.data.cached_views:
-        return replace(batch, features=torch.randn(samples, 2, system.image.hidden_size, generator=generator))
-    if system.uses_images:
-        size = settings.data.image.size
-        return replace(batch, images=torch.randint(0, 256, (samples, 3, size, size), dtype=torch.uint8, generator=generator))
-    return batch
 
 
 def stage_memory(settings: TrainingSettings, stage: int, counts: Sequence[Sequence[int]], measured: Measured) -> Memory:

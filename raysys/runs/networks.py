@@ -19,6 +19,8 @@ from raysys.runs.folders import download_folder
 from raysys.runs.grounded import base
 from raysys.runs.grounded.networks import build_grounded
 from raysys.runs.grounded.settings import GroundedSettings
+from raysys.runs.rc3.networks import build_rc3, kept_pieces
+from raysys.runs.rc3.settings import Rc3Settings
 from raysys.runs.run import SavedRun
 from raysys.runs.settings import GlobetrotterSettings
 from raysys.systems.build import make_system
@@ -66,17 +68,21 @@ def starting_system(run: SavedRun, tokenizer: PreTrainedTokenizerFast) -> Any:
     """The networks of a run as they were before training."""
     if isinstance(run.settings, GroundedSettings):
         return build_grounded(run.settings, len(tokenizer), base.saved_start(run))
+    if isinstance(run.settings, Rc3Settings):
+        return build_rc3(run.settings, len(tokenizer), tokenizer.mask_token_id, kept_pieces(run))
     start = saved_start(run)
     return build_system(run.settings, fitted_model(run.settings, tokenizer, start), start)
 
 
 def forget_start(run: SavedRun) -> None:
     """Delete what an attempt without checkpoint has left, which other settings may now make differently."""
-    for name in ("tokenizer", _WHITENING, _WORDS, *base.FILES):
+    for name in ("tokenizer", _WHITENING, _WORDS, *base.FILES, ANSWERS):
         run.folder.storage.delete(run.folder.path(name), recursive=True)
 
 
 _WHITENING, _WORDS = "whitening.npz", "word-vectors.npz"
+ANSWERS = "answers.json"
+"""The file of answers that can be given in the folder of a run that is fine-tuned on questions."""
 
 
 def save_start(run: SavedRun, start: Start) -> None:

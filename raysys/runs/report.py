@@ -75,9 +75,10 @@ def report_facts(run: Run, step: int) -> list[tuple[str, str]]:
         ("Global batch", str(training.global_batch)),
         ("Workers", f"{training.workers}, ZeRO {training.zero_stage}, {training.precision}"),
         ("Seed", str(training.seed)),
-        ("Image network", run.settings.model.image.backbone + (", frozen" if run.settings.model.image.frozen else "")),
         ("Data", run.samples.fingerprint[:12]),
     ]
+    if image := getattr(run.settings.model, "image", None):
+        facts.insert(-1, ("Image network", image.backbone + (", frozen" if image.frozen else "")))
     if speeds:
         facts.insert(3, ("Speed", f"{sorted(speeds)[len(speeds) // 2]:.0f} samples/s"))
     return facts

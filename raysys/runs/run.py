@@ -13,18 +13,29 @@ from raysys.data.samples import Samples
 from raysys.data.translations import check_translations
 from raysys.errors import UserError
 from raysys.models.backbones import check_backbone
+from raysys.runs.finetune.settings import TABLE_6, FinetuneSettings
 from raysys.runs.grounded.settings import GroundedSettings
+from raysys.runs.rc3.settings import Rc3Settings
 from raysys.runs.settings import GlobetrotterSettings
 from raysys.storage import Storage, StorageSettings, is_remote, join
 from raysys.systems.grounded.names import GROUNDED_TITLES
+from raysys.systems.rc3.names import RC3_TITLES
 from raysys.training.checkpoints import Checkpoints, CheckpointState
 from raysys.training.resources import check_cpus
 from raysys.training.run_folder import RunFolder
 from raysys.training.settings import RunSettings, TrainingSettings
 
 Log = Callable[[str], None]
-AnyRunSettings = GlobetrotterSettings | GroundedSettings
-RunTree = TypeVar("RunTree", GlobetrotterSettings, GroundedSettings)
+AnyRunSettings = GlobetrotterSettings | GroundedSettings | Rc3Settings | FinetuneSettings
+RunTree = TypeVar("RunTree", GlobetrotterSettings, GroundedSettings, Rc3Settings, FinetuneSettings)
+LanguageTree = TypeVar("LanguageTree", GlobetrotterSettings, Rc3Settings)
+_PROGRAMS: dict[type[AnyRunSettings], str] = {
+    GlobetrotterSettings: "globetrotter.py",
+    GroundedSettings: "grounded.py",
+    Rc3Settings: "rc3.py",
+    FinetuneSettings: "finetune.py",
+}
+"""Which program in `jobs/` trains runs of which settings."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +43,7 @@ class SavedRun:
     """A run as its folder tells it: enough to load what it has trained, without its data."""
 
     settings: Any
-    """As resolved when training began: GlobetrotterSettings, whose `data.languages` names all languages in use, or GroundedSettings."""
+    """Of the class that its system has, as resolved when training began: `data.languages` names all languages in use."""
     folder: RunFolder
 
     @property
@@ -75,8 +86,9 @@ class Run(SavedRun):
     """A run and its data, checked, before anything was started."""
 
     samples: Any
-    """Samples, or of a grounded run Streams."""
-    validation: Samples | None
+    """Samples, streams of several kinds of them, or records of a task."""
+    validation: Any
+    """Samples or records; None where there are none."""
     plan: Plan
 
     @property
@@ -88,8 +100,9 @@ class Run(SavedRun):
 
 
 def program_of(settings: AnyRunSettings) -> str:
-    """The program in `jobs/` that trains runs of these settings."""
-    return "grounded.py" if isinstance(settings, GroundedSettings) else "globetrotter.py"
+    """The program in `jobs/` that trains runs of these settings, with what has to follow its name."""
+    task = f" {settings.system}" if isinstance(settings, FinetuneSettings) else ""
+    return _PROGRAMS[type(settings)] + task
 
 
 def run_folder(settings: AnyRunSettings) -> RunFolder:
@@ -200,7 +213,7 @@ def micro_batches(training: TrainingSettings, folder: RunFolder, data: str, log:
     return latest.micro_batches
 
 
-def with_data(settings: GlobetrotterSettings, **changes: Any) -> GlobetrotterSettings:
+def with_data(settings: LanguageTree, **changes: Any) -> LanguageTree:
     """The settings with some of `data` changed."""
     return settings.model_copy(update={"data": settings.data.model_copy(update=changes)})
 
@@ -231,9 +244,16 @@ def load_settings(folder: RunFolder) -> AnyRunSettings:
     if not folder.exists():
         return folder.load_settings(GlobetrotterSettings)  # says so
     system = re.search(r"^system: *(\S+)", folder.read_text("settings.yaml"), re.MULTILINE)
-    if system and system[1] in GROUNDED_TITLES:
-        return folder.load_settings(GroundedSettings)
-    return folder.load_settings(GlobetrotterSettings)
+    return folder.load_settings(settings_class_of(system[1] if system else ""))
+
+
+def settings_class_of(system: str) -> type[AnyRunSettings]:
+    """The class of settings of the runs that train `system`, or that fine-tune on this task."""
+    if system in GROUNDED_TITLES:
+        return GroundedSettings
+    if system in RC3_TITLES:
+        return Rc3Settings
+    return FinetuneSettings if system in TABLE_6 else GlobetrotterSettings
 
 
 def _runs_in(uri: str) -> str:

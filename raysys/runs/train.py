@@ -2,10 +2,9 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-from raysys.runs.export import export
 from raysys.runs.kinds import kind_of
 from raysys.runs.networks import forget_start
-from raysys.runs.report import next_steps
+from raysys.runs.outlook import outlook_of
 from raysys.runs.run import Log, Run
 from raysys.training.job import TrainingJob
 from raysys.training.lease import Lease, claimed
@@ -28,7 +27,7 @@ def train_run(run: Run, started: float, log: Log = print) -> None:
     """
     run.folder.check_writable()
     with claimed(run.folder, log) as lease:
-        for line in kind_of(run.settings).describe(run):
+        for line in outlook_of(run.settings).describe(run):
             log(line)
         run.folder.save_settings(run.settings)
         if not run.checkpoints.next_step():
@@ -56,11 +55,11 @@ def _train_and_score(run: Run, started: float, lease: Lease, log: Log) -> None:
         keep_ledger(job)
         fit(job, run.name, started, lease)
         tell_bad_samples(job.ledger, log)
-    encoder = export(run, tokenizer, log)
-    evaluation = kind.evaluate(run, tokenizer, encoder, log)
+    exported = kind.export(run, tokenizer, log)
+    evaluation = kind.evaluate(run, tokenizer, exported, log)
     log(f"report: {kind.report(run, evaluation)}")
     log("next:")
-    for line in next_steps(run):
+    for line in kind.next_steps(run):
         log(line)
 
 

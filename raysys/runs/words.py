@@ -22,10 +22,10 @@ _MOST = 100_000  # training samples whose captions are read, evenly spaced
 def training_texts(run: SavedRun) -> dict[str, list[str]] | None:
     """The run's training captions by language, of a hundred thousand samples at most; None where the data is not at hand."""
     data, storage = run.settings.data, run.folder.storage
-    if not all(storage.exists(join(data.locate(name), NAME)) for name in data.train):
+    if not all(storage.exists(join(data.locate(name), NAME)) for name in data.captioned):
         return None
     texts: dict[str, list[str]] = defaultdict(list)
-    for language, caption in all_captions(data.load(data.train, data.languages, storage, log=lambda line: None), _MOST):
+    for language, caption in all_captions(data.load(data.captioned, data.languages, storage, log=lambda line: None), _MOST):
         texts[language].append(caption)
     return {language: texts[language] for language in data.languages if texts[language]}
 

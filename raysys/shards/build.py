@@ -80,7 +80,7 @@ def with_lost(table: pa.Table, former: pa.Table) -> pa.Table:
     for row in former.to_pylist():
         now = rows.get(row["key"])
         if now is None:
-            lost = {"members": [], "languages": [], "captions": [], "sentences": [], "cause": "lost"}
+            lost = {"members": [], "languages": [], "captions": [], "texts": [], "sentences": [], "cause": "lost"}
             rows[row["key"]] = row | lost | {"fault": "it was listed before and is not found now: it lies in or beyond the damage"}
         elif now["checksum"] != row["checksum"] and now["fault"] is None:
             changed = {"cause": "checksum", "checksum": row["checksum"]}  # that of before: it stays a fault when indexed once more

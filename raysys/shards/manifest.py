@@ -31,7 +31,7 @@ from raysys.storage import Storage, StorageError, join
 
 __all__ = ["NAME", "Lookup", "Manifest", "SampleFault", "find_datasets", "list_shards", "load_or_build", "notes"]
 
-_FORMAT = 3
+_FORMAT = 4
 _METADATA = b"raysys.shards"
 
 
@@ -82,11 +82,11 @@ class Manifest:
         return Lookup.of(self.table)
 
     def languages(self) -> dict[str, int]:
-        """Samples with a caption or with ordered sentences, per language, the most frequent first."""
+        """Samples with a caption, a text or ordered sentences, per language, the most frequent first."""
         return dict(sorted(Counter(single(self.table["languages"]).flatten().to_pylist()).items(), key=lambda item: (-item[1], item[0])))
 
     def captions(self) -> dict[str, int]:
-        """Captions per language, in the order of :meth:`languages`; 0 in a language that has ordered sentences alone."""
+        """Captions per language, in the order of :meth:`languages`; 0 in a language that has no captions but texts or ordered sentences."""
         totals = dict.fromkeys(self.languages(), 0)
         tags, counts = single(self.table["languages"]).flatten().to_pylist(), single(self.table["captions"]).flatten().to_pylist()
         for tag, count in zip(tags, counts, strict=True):

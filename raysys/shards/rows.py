@@ -8,7 +8,7 @@ import pyarrow as pa
 from raysys.shards.layout import Layout, has_texts
 from raysys.shards.pictures import explain_image_error, measure
 from raysys.shards.reader import combined, digest
-from raysys.shards.sample import Captions, SampleError, decode_json
+from raysys.shards.sample import Captions, SampleError, captions_by_language, decode_json
 from raysys.shards.sentences import FIELD, count_words, read_sentences
 from raysys.shards.tar import BLOCK, Member
 
@@ -22,6 +22,7 @@ SCHEMA = pa.schema(
         "members": pa.list_(_MEMBERS),
         "languages": pa.list_(pa.string()),
         "captions": pa.list_(pa.int32()),
+        "texts": pa.list_(pa.int32()),
         "sentences": pa.list_(pa.int16()),
         "alignment": pa.string(),
         "group": pa.string(),
@@ -37,8 +38,10 @@ SCHEMA = pa.schema(
 """Columns of a manifest; a row per sample.
 
 `offset`, `size`: extent of the sample in its shard, headers and padding included. `members`: where each member's content
-lies. `captions`: number of captions of each of `languages`. `sentences`: words (:func:`raysys.shards.sentences.count_words`) of each
-sentence, where a sample has ordered sentences in place of captions; `languages` then names their one language, with 0 captions.
+lies. `captions`: number of captions of each of `languages`. `texts`: number of texts of each of `languages`, where a sample has the field
+`texts` (language → texts, such as parallel sentences) in place of captions. `sentences`: words
+(:func:`raysys.shards.sentences.count_words`) of each sentence, where a sample has ordered sentences in place of captions; `languages` then
+names their one language, with 0 captions.
 `image_id`: :func:`raysys.shards.reader.digest` of the image's bytes, so that equal pictures are equal numbers; 0 without an image.
 `checksum`: :func:`raysys.shards.reader.checksum_of` all members in stored order. `fault`: why the sample cannot be used, or null;
 `cause`: one of :data:`raysys.shards.sample.CAUSES`, or null.
@@ -52,7 +55,7 @@ class Gathered:
 
     __slots__ = (
         "checksums", "end", "extensions", "faults", "fields", "image", "key", "language", "offsets", "pending", "sizes", "start", "text",
-        "words",
+        "texts", "words",
     )  # fmt: skip
 
     def __init__(self, key: str, start: int):
@@ -66,6 +69,8 @@ class Gathered:
         self.text: Captions | None = None
         self.fields: Iterable[str] = ()
         """Of the json member."""
+        self.texts: dict[str, int] = {}
+        """Language → texts, where it has them in place of captions."""
         self.language = ""
         """Of its ordered sentences; empty without them."""
         self.words: list[int] = []
@@ -110,6 +115,9 @@ class Gathered:
                 if FIELD in self.fields and not self.text.captions:
                     self.language, sentences = read_sentences(self.text.extra)
                     self.words = [count_words(sentence) for sentence in sentences]
+                elif isinstance(stored := self.text.extra.get("texts"), dict) and not self.text.captions:
+                    texts = captions_by_language(stored, "", "json", layout.unknown_languages)
+                    self.texts = {language: len(found) for language, found in texts.items()}
             else:
                 names = " + ".join("." + name for name in self.extensions)
                 raise SampleError("", f"it holds neither an image nor a json member, but {names}", "", "layout")
@@ -137,6 +145,9 @@ def table_of(shard: str, samples: list[Gathered]) -> pa.Table:
         fields=list(_MEMBERS),
     )
     texts = [sample.text or _NO_TEXT for sample in samples]
+    languages = [
+        [sample.language] if sample.language else list(sample.texts or text.captions) for sample, text in zip(samples, texts, strict=True)
+    ]
     groups = [text.extra.get("group") for text in texts]
     images = [sample.image or (None, 0, 0, 0) for sample in samples]
     columns = {
@@ -145,11 +156,9 @@ def table_of(shard: str, samples: list[Gathered]) -> pa.Table:
         "offset": [sample.start for sample in samples],
         "size": [sample.end - sample.start for sample in samples],
         "members": pa.ListArray.from_arrays(pa.array([0, *itertools.accumulate(counts)], pa.int32()), flat),
-        "languages": [[sample.language] if sample.language else list(text.captions) for sample, text in zip(samples, texts, strict=True)],
-        "captions": [
-            [0] if sample.language else [len(captions) for captions in text.captions.values()]
-            for sample, text in zip(samples, texts, strict=True)
-        ],
+        "languages": languages,
+        "captions": [[len(text.captions.get(tag, ())) for tag in tags] for tags, text in zip(languages, texts, strict=True)],
+        "texts": [[sample.texts.get(tag, 0) for tag in tags] for tags, sample in zip(languages, samples, strict=True)],
         "sentences": [sample.words for sample in samples],
         "alignment": [text.alignment for text in texts],
         "group": [None if group is None else str(group) for group in groups],

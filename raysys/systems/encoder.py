@@ -4,7 +4,8 @@ An export is a folder::
 
     raysys.json           settings of the networks, languages, preprocessing, data fingerprint
     heads.safetensors     projection heads, and what else no other folder holds
-    text/                 BertModel and tokenizer; loads with `AutoModel` and `AutoTokenizer` (of muve: the tokenizer alone)
+    text/                 BertModel and tokenizer; loads with `AutoModel` and `AutoTokenizer` (of muve: the tokenizer alone; of RC³ and
+                          its rivals: MBartForConditionalGeneration, and beside it what sees images)
     image/                image network and its processor; loads with `AutoModel` and `AutoImageProcessor`
     README.md             the model card
 """
@@ -24,18 +25,22 @@ from transformers import PreTrainedTokenizerFast
 from transformers.utils.logging import disable_progress_bar
 
 from raysys.data.images import ImagePreprocessor, ImagePreprocessorSettings
-from raysys.data.tokenizer import encode, load_tokenizer
+from raysys.data.language_codes import encode_with_language, language_ids
+from raysys.data.tokenizer import Tokens, encode, load_tokenizer, padded
 from raysys.errors import UserError
 from raysys.models.text import TextEncoder
+from raysys.models.visual_mbart import VisualMBart
 from raysys.settings import from_mapping
 from raysys.systems.build import make_system, settings_classes
 from raysys.systems.export.image_folder import normalisation, save_image_folder
 from raysys.systems.export.text_folder import save_text_folder
 from raysys.systems.grounded.encoder import GroundedEncoder
+from raysys.systems.rc3.encoder import Rc3Encoder
+from raysys.systems.rc3.settings import Rc3ModelSettings
 
 CARD = "raysys.json"
 """The file of an export that says what it is."""
-_OWN_FOLDERS = ("text.bert.", "image.")  # parts of the state that lie in folders of their own
+_OWN_FOLDERS = ("text.bert.", "image.", "network.")  # parts of the state that lie in folders of their own
 
 
 class Encoder:
@@ -86,6 +91,8 @@ class Encoder:
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         disable_progress_bar()
+        if isinstance(self.system, Rc3Encoder):
+            self.system.network.save_pretrained(folder / "text")
         save_text_folder(text_network(self.system), self.tokenizer, folder / "text")
         if self.system.uses_images:
             save_image_folder(self.system.image, self.preprocess.settings, folder / "image")
@@ -177,7 +184,7 @@ class Encoder:
         special = torch.tensor(self.tokenizer.all_special_ids)
 
         def of(part: Sequence[int]) -> Tensor:
-            tokens = encode(self.tokenizer, [texts[index] for index in part], self.system.text_form)
+            tokens = self._tokens([texts[index] for index in part], [places[index] for index in part])
             mask = tokens.attention_mask if special_tokens else tokens.attention_mask * ~torch.isin(tokens.input_ids, special)
             of_part = torch.tensor([places[index] for index in part])
             return compute(tokens.input_ids.to(self.device), mask.to(self.device), of_part.to(self.device))
@@ -189,13 +196,21 @@ class Encoder:
         result[order] = vectors
         return result
 
+    def _tokens(self, texts: Sequence[str], places: Sequence[int]) -> Tokens:
+        """Ids of texts, whose languages are at `places` among those of the run."""
+        if not isinstance(self.system, Rc3Encoder):
+            return encode(self.tokenizer, texts, self.system.text_form)
+        tags = list(language_ids(self.tokenizer, self.info["languages"]).values())
+        core, form = self.tokenizer.backend_tokenizer, self.system.text_form
+        return padded(self.tokenizer, encode_with_language(core, texts, [tags[place] for place in places], form))
+
     def _places(self, texts: Sequence[str], languages: Sequence[str] | None) -> Sequence[int]:
         """Of each text's language among those of the run."""
         if not self.reads_languages:
             return [0] * len(texts)
         known = list(self.info["languages"])
         if languages is None:
-            raise UserError(f"this system has word vectors for each language: say in which each text is ({', '.join(known)})")
+            raise UserError(f"this system reads each language by itself: say in which each text is ({', '.join(known)})")
         if unknown := sorted(set(languages) - set(known)):
             raise UserError(f"this system knows no {', '.join(unknown)}; its languages are {', '.join(known)}")
         return [known.index(language) for language in languages]
@@ -219,9 +234,13 @@ def load_system(folder: Path, card: dict[str, Any]) -> Any:
     of_model, of_objective = settings_classes(card["system"])
     model: Any = from_mapping(of_model, card["model"], where)
     objective = from_mapping(of_objective, card["objective"], where)
+    if of_model is Rc3ModelSettings:  # its weights lie here, whatever it began with
+        model = model.model_copy(update={"network": model.network.model_copy(update={"pretrained": None})})
     if (folder / "image").is_dir():
         model = model.model_copy(update={"image": model.image.model_copy(update={"backbone": str(folder / "image"), "pretrained": True})})
     system: Any = make_system(card["system"], model, objective, len(card["info"].get("languages", ())))
+    if isinstance(system, Rc3Encoder):
+        system.network = VisualMBart.load(folder / "text")
     if isinstance(system, GroundedEncoder):
         system.leave_out_decoders()
     if system.uses_images:
@@ -233,7 +252,7 @@ def load_system(folder: Path, card: dict[str, Any]) -> Any:
         missing, unexpected = system.load_state_dict(state, strict=False)
     except RuntimeError as error:  # tensors of another size
         raise UserError(f"{folder}: the weights do not fit the settings in {CARD}: {' '.join(str(error).split())}") from None
-    missing = [name for name in missing if not name.startswith("image.")]
+    missing = [name for name in missing if not name.startswith(("image.", "network."))]
     if missing or unexpected:
         raise UserError(
             f"{folder}: the weights do not fit the settings in {CARD}: missing {missing[:3]}, unexpected {list(unexpected)[:3]}"

@@ -213,6 +213,7 @@ class Globetrotter(nn.Module):
         return vectors[f"bias_{loss}"].mean() if self.objective.contrast == "sigmoid" else None
 
     reads_languages = False
+    exchange = None
 
     @property
     def vector_size(self) -> int:

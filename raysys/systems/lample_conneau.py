@@ -41,6 +41,7 @@ class LampleConneau(nn.Module):
     uses_images = False
     reads_languages = False
     neighbour_keys = None
+    exchange = None
 
     def __init__(self, model: ModelSettings, objective: ObjectiveSettings, languages: int):
         super().__init__()

@@ -50,6 +50,7 @@ class Muve(nn.Module):
     uses_images = True
     reads_languages = True
     neighbour_keys = None
+    exchange = None
 
     def __init__(self, model: ModelSettings, objective: ObjectiveSettings, languages: int):
         super().__init__()

@@ -25,6 +25,11 @@ class System(Protocol):
     """Whose vectors of a step's samples it wants to be shown after the step, by ``remember(vectors)`` with the rows of the global batch:
     those of the moving average of the weights, or those that its losses were computed from; None: none, and it needs no such method."""
 
+    exchange: Callable[[Any, Callable[[Tensor], Tensor], int], Any] | None
+    """``exchange(batch, gather, first)``, where a row is computed with parts of other rows: this worker's batch with those parts.
+    ``gather(rows)`` gives all workers' rows of a tensor, of which this worker's begin at number `first`. Called by every rank for each
+    batch that losses are computed over, before that is divided into micro-batches. None: rows need nothing of one another."""
+
     def __call__(self, batch: Any) -> dict[str, Tensor]:
         """This worker's part of what the losses need, tensors with a row per sample, from :class:`raysys.data.batches.Rows` of the kind
         that the job's builder makes."""

@@ -15,6 +15,8 @@ AnySettings = TypeVar("AnySettings", bound=Settings)
 
 _NEVER_CHANGES = (
     "system",
+    "base",
+    "visual",
     "data",
     "model",
     "objective",
@@ -30,7 +32,7 @@ _NEVER_CHANGES = (
 # The data may have moved: its fingerprint, kept with every checkpoint, tells whether it is the same.
 _MAY_CHANGE = (
     *("data.folder", "data.decode", "data.decode_threads", "data.validation", "data.tests"),
-    *("data.on_bad_sample", "data.max_bad_fraction"),
+    *("data.images", "data.test_images", "data.on_bad_sample", "data.max_bad_fraction"),
     "model.text.expansion",  # read when an encoder is exported
 )
 

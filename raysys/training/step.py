@@ -75,10 +75,13 @@ class TrainingStep:
     def __call__(self, batch: Rows) -> StepResult:
         """One optimizer step on the global batch of which `batch` is this worker's share; called by every rank."""
         sizes = self.plan.micro_batch_sizes(self.plan.batch_size(batch.step), self.workers)
+        way = self._way(max(map(len, sizes)))
+        if way != self._plain:
+            batch = self._exchanged(batch, list(map(sum, sizes)))
         parts = list(self._micro_batches(batch, sizes))
         self.statistics.begin()
         self._seen = []
-        result = self._way(len(parts))(batch, parts, sizes)
+        result = way(batch, parts, sizes)
         if result.updated:
             self.statistics.end(sum(size > 0 for of_rank in sizes for size in of_rank), self.workers)
         else:
@@ -133,6 +136,15 @@ class TrainingStep:
             yield batch.rows(start, start + size), first + turn
             start += size
 
+    def _exchanged(self, batch: Rows, counts: list[int]) -> Rows:
+        """The rows that losses are computed over, with what they need of one another."""
+        exchange = self.engine.module.exchange
+        if exchange is None:
+            return batch
+        with self.phases("gather"):
+            exchanged: Rows = exchange(batch, lambda rows: gather_rows(rows.to(self.engine.device), counts), sum(counts[: self.rank]))
+        return exchanged
+
     def _forward(self, batch: Rows, step: int, number: int) -> dict[str, Tensor]:
         torch.manual_seed(seed_of(self.settings.seed, _STEP, step, number))
         with self.phases("forward"):
@@ -141,9 +153,10 @@ class TrainingStep:
     def _plain(self, batch: Rows, parts: Sequence[tuple[Rows, int]], sizes: list[list[int]]) -> StepResult:
         found, whole = [], sum(map(sum, sizes))
         for turn, (part, number) in enumerate(parts):
+            counts = [of_rank[turn] if turn < len(of_rank) else 0 for of_rank in sizes]
+            part = self._exchanged(part, counts)
             vectors = self._forward(part, batch.step, number)
             self._count_statistics(part)
-            counts = [of_rank[turn] if turn < len(of_rank) else 0 for of_rank in sizes]
             with self.phases("gather"):
                 gathered = gather_all(vectors, counts)
             loss, values = self._loss(batch, gathered, part.ids, counts)

@@ -29,10 +29,10 @@ def concept(point: str, name: str, **others: str):
     return concepts.Concept(point, chr(int(point, 16)), names, keywords)
 
 
-def items_for(many, groups=None, languages=recipe.LANGUAGES, seed=0):
+def items_for(many, groups=None, languages=recipe.LANGUAGES, seed=0, multilingual=False):
     drawn = {style: {one.point for one in many} for style in ("s1", "s2", "s3", "flat", "3d")}
     groups = groups or [[one.point] for one in many]
-    return plan.plan(many, groups, drawn, (["s1", "s2", "s3"], "flat", "3d"), languages, seed)
+    return plan.plan(many, groups, drawn, (["s1", "s2", "s3"], "flat", "3d"), languages, seed, multilingual)
 
 
 MANY = [concept(f"{number:x}", f"thing {number}") for number in range(0x1F400, 0x1F400 + 400)]
@@ -106,6 +106,47 @@ def test_split_does_not_depend_on_the_languages_but_on_the_seed():
     assert unseen() != unseen(seed=1)
 
 
+def named(number: int):
+    """A concept whose keywords are its own, but for one: the name of the next concept."""
+    names = {language: f"thing {number} {language}" for language in recipe.LANGUAGES}
+    keywords = {
+        language: [f"THING {number + 1} {language}", *(f"word {place} of {number} {language}" for place in range(5))] for language in names
+    }
+    return concepts.Concept(f"{0x1F400 + number:x}", chr(0x1F400 + number), names, keywords)
+
+
+def test_weak_captions_are_of_the_training_side_alone():
+    many = [named(number) for number in range(400)]
+    many[7].keywords["hi"] = []
+    plain, weak = (items_for(many, multilingual=multilingual) for multilingual in (False, True))
+    place = {split: [(item.point, item.style) for item in plain if item.split == split] for split in ("train", "validation", "test-unseen")}
+    assert place == {split: [(item.point, item.style) for item in weak if item.split == split] for split in place}
+    assert [item for item in plain if item.split.startswith("test")] == [item for item in weak if item.split.startswith("test")]
+
+    unseen = {item.point for item in weak if item.split == "test-unseen"}
+    held_out = {text.casefold() for item in weak if item.split == "test-unseen" for texts in item.captions.values() for text in texts}
+    mentions = 0
+    for before, item in zip(plain, weak, strict=True):
+        if item.split.startswith("test"):
+            continue
+        assert item.point not in unseen
+        assert (item.style == "flat") == (item.split == "validation")
+        assert item.style != "3d"
+        (own,) = before.captions
+        assert list(item.captions) == [
+            language for language in recipe.LANGUAGES if language == own or (item.point, language) != ("1f407", "hi")
+        ]
+        assert item.captions[own][0] == before.captions[own][0], "its language and name stay"
+        concept = many[int(item.point, 16) - 0x1F400]
+        for language, texts in item.captions.items():
+            words = [word for text in texts for word in text.replace("、", ", ").split(", ")]
+            assert held_out.isdisjoint(word.casefold() for word in words)
+            assert (concept.names[language] in words) == (language == own), "words for it, not its name in translation"
+            mentions += any(word.startswith("THING") for word in words)
+    assert mentions > 0, "names of seen concepts may be keywords"
+    assert weak == items_for(many, multilingual=True)
+
+
 def test_few_languages_and_missing_names():
     many = MANY[:200]
     del many[0].names["de"]
@@ -139,16 +180,18 @@ def test_count_is_refused(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def real(drawn):
+def real(loaded, drawn, grouped):
     """All samples of the default data set."""
     draw = recipe.draw
 
     def record(*arguments):
         encoded, groups = draw(*arguments)
         drawn.update(encoded)
+        grouped.extend(groups)
         return encoded, groups
 
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(recipe, "load", lambda *_: loaded)
         patch.setattr(recipe, "draw", record)
         return list(recipe.samples(CACHE, seed=0, languages=recipe.LANGUAGES))
 
@@ -157,6 +200,18 @@ def real(drawn):
 def drawn():
     """Everything that was drawn for `real`: (style, code point) → encoded picture."""
     return {}
+
+
+@pytest.fixture(scope="module")
+def loaded():
+    """The concepts and the art of the default data set."""
+    return recipe.load(CACHE, recipe.LANGUAGES)
+
+
+@pytest.fixture(scope="module")
+def grouped():
+    """The concept groups of `real`."""
+    return []
 
 
 @pytest.fixture(scope="module")
@@ -281,6 +336,26 @@ def test_every_available_language_has_names():
     counts = Counter(language for one in loaded for language in one.names)
     assert set(counts) == set(recipe.AVAILABLE)
     assert min(counts.values()) >= 0.95 * len(loaded)
+
+
+def test_weakly_aligned_samples(splits, loaded, drawn, grouped, monkeypatch):
+    """The real thing once more, with keywords in all languages."""
+    monkeypatch.setattr(recipe, "load", lambda *_: loaded)
+    monkeypatch.setattr(recipe, "draw", lambda *_: (drawn, grouped))
+    weak = defaultdict(list)
+    for sample in recipe.samples(CACHE, seed=0, languages=recipe.LANGUAGES, multilingual=True):
+        weak[sample.split].append(sample)
+    unseen = captions_of(splits["test-unseen"])
+    # Two names of seen concepts are lists, and an unseen name is part of them: "fog, haze".
+    listed = {(language, part) for language, name in captions_of(splits["test-seen"]) for part in name.split(", ")}
+    for split in ("train", "validation"):
+        assert {sample.key for sample in weak[split]} == {sample.key for sample in splits[split]}
+        assert {sample.metadata["alignment"] for sample in weak[split]} == {"weak"}
+        words = {(language, word) for language, text in captions_of(weak[split]) for word in text.replace("、", ", ").split(", ")}
+        assert words & unseen <= listed
+        assert all({"translations", "paraphrases"}.isdisjoint(sample.metadata) for sample in weak[split])
+        assert sum(len(sample.metadata["captions"]) == len(recipe.LANGUAGES) for sample in weak[split]) > 0.95 * len(weak[split])
+    assert [vars(sample) for sample in weak["test-unseen"]] == [vars(sample) for sample in splits["test-unseen"]]
 
 
 def test_metadata_is_what_the_sample_contract_reads(real):

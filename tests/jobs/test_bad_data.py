@@ -52,6 +52,7 @@ def world(tmp_path_factory) -> tuple[Path, dict[str, list[str]]]:
     return folder, keys
 
 
+@pytest.mark.slow
 def test_by_default_the_first_bad_sample_ends_the_run_and_is_named(ray_session, world):
     folder, keys = world
     address = ray_session.get_runtime_context().gcs_address
@@ -70,6 +71,7 @@ def test_a_bad_picture_that_is_to_be_scored_is_named(world, tmp_path):
         load_items(samples, ImagePreprocessorSettings(size=32), RunFolder(Storage(), str(tmp_path)))
 
 
+@pytest.mark.slow
 def test_by_policy_it_trains_and_scores_without_them_and_accounts_for_each(ray_session, world):
     folder, keys = world
     address = ray_session.get_runtime_context().gcs_address

@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from raysys.runs.finetune.settings import FinetuneSettings
 from raysys.runs.grounded.settings import GroundedSettings
+from raysys.runs.rc3.settings import Rc3Settings
 from raysys.runs.run import open_run
 from raysys.runs.settings import GlobetrotterSettings
 from raysys.settings import from_mapping, load
@@ -222,6 +224,14 @@ def test_a_submitted_job_needs_absolute_paths(call, config, monkeypatch, tmp_pat
 def test_the_shipped_settings_are_valid():
     files = sorted((ROOT / "jobs/configs").rglob("*.yaml"))
     assert files
+    kinds = {"grounded": GroundedSettings, "rc3": Rc3Settings}
     for file in files:
-        kind = GroundedSettings if file.parent.name == "grounded" else GlobetrotterSettings
-        assert load(kind, file).data.train
+        folder = file.parent.name + ("/" + file.name.partition("-")[0] if "-" in file.name else "")
+        if folder == "rc3/tasks":  # what is fine-tuned → its data
+            for name, task in yaml.safe_load(file.read_text()).items():
+                values = task | {"system": name.partition("-")[0]}
+                assert from_mapping(FinetuneSettings, values, str(file)).data.train
+        elif folder == "rc3/finetune":  # of any task
+            from_mapping(FinetuneSettings, yaml.safe_load(file.read_text()) | {"system": "xvnli"}, str(file))
+        else:
+            assert load(kinds.get(folder, GlobetrotterSettings), file).data.train

@@ -166,6 +166,14 @@ def test_samples_and_languages_reach_the_recipe(tmp_path):
     assert manifest.languages() == {"pt-BR": 3, "zh-Hans": 3}
 
 
+def test_all_languages_at_once_reach_the_recipe(tmp_path, recipes):
+    code = RECIPE.replace("count=None):", "count=None, multilingual=False):") + "\nTAKES_MULTILINGUAL = True\n"
+    (recipes / "tiny" / "recipe.py").write_text(code.replace("in languages}", "in (languages if multilingual else languages[:1])}"))
+    for multilingual, counts in ((False, {"de": 5}), (True, {"de": 5, "en": 5})):
+        manifests = prepare.prepare(settings(tmp_path, multilingual=multilingual))
+        assert manifests["train"].languages() == counts
+
+
 def test_a_split_of_another_data_set_is_pointed_out(tmp_path, capsys):
     prepare.prepare(settings(tmp_path))
     old = tmp_path / "data" / "tiny" / "old"
@@ -189,6 +197,8 @@ def test_a_split_of_another_data_set_is_pointed_out(tmp_path, capsys):
         ),
         ({"dataset": "files"}, r"'files' is made from files you download; name their folder with --source\. Expected is lines\.txt"),
         ({"dataset": "files", "source": ".", "samples": 3}, "--samples: the size of the data set 'files' is that of its files"),
+        ({"multilingual": True}, "--multilingual: the pictures of the data set 'tiny' have the languages that they have"),
+        ({"dataset": "files", "source": ".", "multilingual": True}, "--multilingual: the pictures of the data set 'files'"),
         ({"prose": True}, "--prose: the data set 'tiny' is not made from running text"),
         ({"dataset": "files", "source": ".", "caption_columns": ("odd",)}, "has no column 'odd' of captions; it has long short"),
     ],

@@ -16,7 +16,7 @@ from tests.jobs.test_end_to_end import SETTINGS
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "say which paper: python jobs/reproduce.py globetrotter | grounded --help"),
+        ([], "say which paper: python jobs/reproduce.py globetrotter | grounded | rc3 --help"),
         (["globetroter"], "(got globetroter)"),
         (["globetrotter", "--data", "nothing"], "comparison has globetrotter, real, shapes; or give the path of a settings file"),
         (["globetrotter", "--data", "nowhere/x.yaml"], "nowhere/x.yaml; "),
@@ -29,6 +29,14 @@ from tests.jobs.test_end_to_end import SETTINGS
             "--model.base is not for all runs: each run stands on the one of T with its seed",
         ),
         (["grounded", "--data", "shapes", "--data.folder", "nowhere", "--dry-run"], "nowhere"),
+        (["rc3", "--size", "huge"], "--size: there is no"),
+        (["rc3", "--size", "huge"], "rc3 has base, large, tiny; or give the path of a settings file"),
+        (["rc3", "--size", "tiny", "--data", "nothing"], "rc3 has real, shapes; or give the path of a settings file"),
+        (
+            ["rc3", "--size", "tiny", "--finetune.visual", "patches"],
+            "--finetune.visual is not for all runs: the rows of the paper's tables",
+        ),
+        (["rc3", "--size", "tiny", "--data.folder", "nowhere", "--dry-run"], "nowhere"),
         (["globetrotter", "--data", "shapes", "--seeds", "-1"], "seeds"),
         (["globetrotter", "--data", "shapes", "--training.steps", "0"], "training.steps"),
         (["globetrotter", "--data", "shapes", "--data.folder", "nowhere", "--dry-run"], "nowhere"),
@@ -75,6 +83,35 @@ def test_the_grounded_comparisons_have_all_twenty_systems():
     for file in files:
         settings = load(GroundedSettings, file)
         assert len(entries(settings, GroundedComparisonSettings(data="x").systems, [0])) == 20
+
+
+@pytest.mark.parametrize(("size", "data"), [("tiny", "shapes"), ("base", "shapes"), ("large", "real")])
+def test_rc3_has_files_for_every_size_and_every_row_on_every_task(size, data):
+    from raysys.runs.compare.rc3 import Rc3ComparisonSettings, entries
+    from raysys.runs.compare.rc3_tasks import load_tasks
+    from raysys.runs.rc3.settings import Rc3Settings
+    from raysys.settings import load
+
+    folder = ROOT / "jobs/configs/rc3"
+    options, base = Rc3ComparisonSettings(size=size), load(Rc3Settings, folder / f"{size}.yaml")
+    tasks = load_tasks(folder / f"finetune-{size}.yaml", folder / f"tasks-{data}.yaml", options.tasks, [], base)
+    assert list(tasks) == ["xvnli", "xgqa", "marvl", "itr", "mmt-de", "mmt-fr"]
+    # 11 networks; ten rows on four tasks, six on two pairs of languages
+    assert len(entries(base, tasks, options.systems, [0])) == 11 + 4 * 10 + 2 * 6
+
+
+def test_the_large_comparison_says_what_it_needs_and_begins_nothing(call: Jobs, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    code, out, err = call("reproduce", "rc3", "--size", "large", "--seeds", "0", "--teraflops", "100")
+    assert (code, err) == (0, "")
+    assert "each pre-training run: 64 GPUs, 614 million weights" in out
+    assert "if each GPU does 100 · 10¹² operations a second, which is assumed" in out
+    line = (
+        "ray job submit --address http://HEAD:8265 --working-dir . -- python jobs/reproduce.py rc3 --seeds 0 --size large --teraflops 100.0"
+    )
+    assert out.splitlines()[-1].strip() == line
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.fixture(scope="module")

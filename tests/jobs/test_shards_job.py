@@ -1,6 +1,7 @@
 """jobs/shards.py as a person calls it."""
 
 import importlib.util
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -58,6 +59,21 @@ def test_index_inspect_and_validate(data, job):
     assert (data / "contact-sheet.html").read_text().count("<figure>") == 14
 
     assert job("validate", str(data)) == (0, "no faults in 2 data sets\n", "")
+
+
+def test_pairs_of_languages(data, job, tmp_path):
+    code, out, err = job("pairs", str(data), "--languages", "en", "de", "ja", "--storage.region", "us-east-1")
+    assert (code, err) == (0, "")
+    assert f"{data}/train: 10 samples, 10 with an image" in out
+    record = json.loads((data / "language-pairs.json").read_text())
+    assert [(one["folder"], one["counts"]) for one in record] == [
+        (f"{data}/{name}", [[count, count, 0], [count, count, 0], [0, 0, 0]]) for name, count in (("test", 4), ("train", 10))
+    ]
+    assert job("pairs", str(data), "--out", str(tmp_path / "pairs.json"))[0] == 0
+    assert (tmp_path / "pairs.json").exists()
+    code, _, err = job("pairs", str(data), "--languages", "english")
+    assert code == 2
+    assert "'english' is not a language tag" in err
 
 
 def test_faults_end_with_code_1(data, job):

@@ -235,7 +235,7 @@ def test_texts_without_a_caption_anywhere(tmp_path):
     members = [(f"{n}.json", json.dumps({"texts": {"de": [f"Satz {n}", "und noch einer"]}}).encode()) for n in range(3)]
     (tmp_path / "0.tar").write_bytes(tar(members))
     manifest = Manifest.build(Storage(), str(tmp_path))
-    assert (len(manifest), manifest.faults(), manifest.languages()) == (3, [], {})
+    assert (len(manifest), manifest.faults(), manifest.languages()) == (3, [], {"de": 3})
     sample = read_samples(Storage(), manifest, [2])[0]
     assert manifest.layout.read(sample.members).extra["texts"]["de"][0] == "Satz 2"
 

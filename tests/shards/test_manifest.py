@@ -45,6 +45,7 @@ def test_rows_lie_in_the_order_of_shards_and_samples(folder):
         "members": 0,
         "languages": ["de", "en"],
         "captions": [1, 2],
+        "texts": [0, 0],
         "sentences": [],
         "alignment": "strict",
         "group": "g1",

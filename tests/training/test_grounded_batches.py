@@ -46,6 +46,7 @@ class Small(nn.Module):
     """Sentences as means of words, which are to be near their neighbours, their other captions and their pictures."""
 
     neighbour_keys = None
+    exchange = None
 
     def __init__(self) -> None:
         super().__init__()

@@ -195,6 +195,7 @@ class Refusing(Mortal):
         return super().forward(batch)
 
 
+@pytest.mark.slow
 def test_bad_data_is_not_tried_again(ray_session, root, builder, networks):
     mark = root / "refused"
     job = make_job(root / "refusing", builder, functools.partial(build_marked, Refusing, *networks, str(mark)), max_failures=2)

@@ -1,7 +1,7 @@
 """Czech: two to four agree with the noun in the plural; neuter adjectives have their own plural ending."""
 
 from ..scenes import Figures
-from .base import Language, words
+from .base import NOMINATIVE, Frames, Language, alike, words
 
 CASES = ("nominative", "genitive", "instrumental")
 # count → nominative (masculine, feminine and neuter), genitive, instrumental
@@ -37,19 +37,28 @@ SHAPES = {
     "cross": ("m", ("kříž", "kříže", "křížem"), ("kříže", "křížů", "kříži")),
     "ring": ("m", ("prstenec", "prstence", "prstencem"), ("prstence", "prstenců", "prstenci")),
     "arrow": ("f", ("šipka", "šipky", "šipkou"), ("šipky", "šipek", "šipkami")),
+    None: ("m", ("útvar", "útvaru", "útvarem"), ("útvary", "útvarů", "útvary")),
 }
 
 
 def noun_phrase(figures: Figures, case: str) -> str:
-    gender, singular, plural = SHAPES[figures.shape]
     index, several = CASES.index(case), figures.count > 1
     numeral = ""
     if several:
         forms = NUMERALS[figures.count]
-        numeral = forms[index + 1] if index else forms[gender != "m"]
+        numeral = forms[index + 1] if index else forms[SHAPES[figures.shape][0] != "m"]
+    return words(numeral, _unnumbered(figures, several, case))
+
+
+def _unnumbered(figures: Figures, several: bool, case: str) -> str:
+    gender, singular, plural = SHAPES[figures.shape]
+    index = CASES.index(case)
     ending = ENDINGS[gender][several][index]
-    size = SIZES[figures.size] + ending if figures.size else ""
-    return words(numeral, size, COLOURS[figures.colour] + ending, (plural if several else singular)[index])
+    return words(
+        SIZES[figures.size] + ending if figures.size else "",
+        COLOURS[figures.colour] + ending if figures.colour else "",
+        (plural if several else singular)[index],
+    )
 
 
 LANGUAGE = Language(
@@ -61,4 +70,21 @@ LANGUAGE = Language(
     sentence="Na obrázku {verb} {subject} {place}.",
     sentence_alone="Na obrázku {verb} {subject}.",
     verbs=("je", "jsou"),
+    more=Frames(
+        known=lambda figures: _unnumbered(figures, figures.count > 1, NOMINATIVE),
+        uncounted=lambda figures: _unnumbered(figures, True, "genitive"),
+        frames={
+            "colour": ("Jakou barvu má {subject}?", "Jakou barvu mají {subject}?"),
+            "shape": ("Jaký tvar má {subject}?", "Jaký tvar mají {subject}?"),
+            "count": alike("Kolik {subject} je na obrázku?"),
+            "exists": ("Je na obrázku {subject}{placed}?", "Jsou na obrázku {subject}{placed}?"),
+            "what": alike("Co je{placed}?"),
+            "left": ("Na levém obrázku je {subject}{placed}.", "Na levém obrázku jsou {subject}{placed}."),
+            "right": ("Na pravém obrázku je {subject}{placed}.", "Na pravém obrázku jsou {subject}{placed}."),
+            "both": ("Na obou obrázcích je {subject}{placed}.", "Na obou obrázcích jsou {subject}{placed}."),
+            "one": ("Právě na jednom z obrázků je {subject}{placed}.", "Právě na jednom z obrázků jsou {subject}{placed}."),
+            "more left": alike("Na levém obrázku je více {subject} než na pravém."),
+            "more right": alike("Na pravém obrázku je více {subject} než na levém."),
+        },
+    ),
 )

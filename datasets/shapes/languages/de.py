@@ -1,7 +1,7 @@
 """German: mixed declension after "ein", strong declension after a numeral; the relations govern the dative."""
 
 from ..scenes import Figures
-from .base import Language, same_case, words
+from .base import Frames, Language, alike, same_case, words
 
 NUMERALS = {2: "zwei", 3: "drei", 4: "vier"}
 COLOURS = {
@@ -25,6 +25,7 @@ SHAPES = {
     "cross": ("n", "Kreuz", "Kreuz", "Kreuze", "Kreuzen"),
     "ring": ("m", "Ring", "Ring", "Ringe", "Ringen"),
     "arrow": ("m", "Pfeil", "Pfeil", "Pfeile", "Pfeilen"),
+    None: ("f", "Figur", "Figur", "Figuren", "Figuren"),
 }
 # (gender, case) → article, ending of the adjectives
 SINGULAR = {
@@ -34,7 +35,11 @@ SINGULAR = {
     ("n", "nominative"): ("ein", "es"),
     ("n", "accusative"): ("ein", "es"),
     ("n", "dative"): ("einem", "en"),
+    ("f", "nominative"): ("eine", "e"),
+    ("f", "accusative"): ("eine", "e"),
+    ("f", "dative"): ("einer", "en"),
 }
+DEFINITE = {"m": "der", "n": "das", "f": "die"}
 
 
 def noun_phrase(figures: Figures, case: str) -> str:
@@ -45,8 +50,23 @@ def noun_phrase(figures: Figures, case: str) -> str:
     else:
         determiner, ending = NUMERALS[figures.count], "en" if case == "dative" else "e"
         noun = dative_plural if case == "dative" else plural
-    size = SIZES[figures.size] + ending if figures.size else ""
-    return words(determiner, size, COLOURS[figures.colour] + ending, noun)
+    return words(determiner, *_adjectives(figures, ending), noun)
+
+
+def _adjectives(figures: Figures, ending: str) -> tuple[str, str]:
+    return SIZES[figures.size] + ending if figures.size else "", COLOURS[figures.colour] + ending if figures.colour else ""
+
+
+def _known(figures: Figures) -> str:
+    """Weak declension after the definite article."""
+    gender, singular, _, plural, _ = SHAPES[figures.shape]
+    if figures.count == 1:
+        return words(DEFINITE[gender], *_adjectives(figures, "e"), singular)
+    return words("die", *_adjectives(figures, "en"), plural)
+
+
+def _uncounted(figures: Figures) -> str:
+    return words(*_adjectives(figures, "e"), SHAPES[figures.shape][3])
 
 
 LANGUAGE = Language(
@@ -58,4 +78,21 @@ LANGUAGE = Language(
     sentence="Das Bild zeigt {subject} {place}.",
     sentence_alone="Das Bild zeigt {subject}.",
     sentence_case="accusative",
+    more=Frames(
+        known=_known,
+        uncounted=_uncounted,
+        frames={
+            "colour": ("Welche Farbe hat {subject}?", "Welche Farbe haben {subject}?"),
+            "shape": ("Welche Form hat {subject}?", "Welche Form haben {subject}?"),
+            "count": alike("Wie viele {subject} gibt es?"),
+            "exists": alike("Gibt es {subject}{placed}?"),
+            "what": alike("Was ist{placed} zu sehen?"),
+            "left": alike("Das linke Bild zeigt {subject}{placed}."),
+            "right": alike("Das rechte Bild zeigt {subject}{placed}."),
+            "both": alike("Beide Bilder zeigen {subject}{placed}."),
+            "one": alike("Genau eines der Bilder zeigt {subject}{placed}."),
+            "more left": alike("Das linke Bild zeigt mehr {subject} als das rechte."),
+            "more right": alike("Das rechte Bild zeigt mehr {subject} als das linke."),
+        },
+    ),
 )

@@ -1,7 +1,7 @@
 """English."""
 
 from ..scenes import Figures
-from .base import NOMINATIVE, Language, same_case, words
+from .base import NOMINATIVE, Frames, Language, alike, same_case, words
 
 NUMERALS = {2: "two", 3: "three", 4: "four"}
 IRREGULAR = {"cross": "crosses"}
@@ -9,11 +9,15 @@ IRREGULAR = {"cross": "crosses"}
 
 def noun_phrase(figures: Figures, case: str) -> str:
     """Colours, shapes and sizes are named in English in the facts themselves."""
+    phrase = _unnumbered(figures, figures.count > 1)
     if figures.count == 1:
-        phrase = words(figures.size or "", figures.colour, figures.shape)
         return f"{'an' if phrase[0] in 'aeiou' else 'a'} {phrase}"
-    plural = IRREGULAR.get(figures.shape, f"{figures.shape}s")
-    return words(NUMERALS[figures.count], figures.size or "", figures.colour, plural)
+    return words(NUMERALS[figures.count], phrase)
+
+
+def _unnumbered(figures: Figures, several: bool) -> str:
+    noun = figures.shape or "figure"
+    return words(figures.size or "", figures.colour or "", IRREGULAR.get(noun, f"{noun}s") if several else noun)
 
 
 LANGUAGE = Language(
@@ -29,4 +33,21 @@ LANGUAGE = Language(
     phrase="{subject} {place}",
     sentence="The picture shows {subject} {place}.",
     sentence_alone="The picture shows {subject}.",
+    more=Frames(
+        known=lambda figures: f"the {_unnumbered(figures, figures.count > 1)}",
+        uncounted=lambda figures: _unnumbered(figures, True),
+        frames={
+            "colour": ("What colour is {subject}?", "What colour are {subject}?"),
+            "shape": ("What shape is {subject}?", "What shape are {subject}?"),
+            "count": alike("How many {subject} are there?"),
+            "exists": ("Is there {subject}{placed}?", "Are there {subject}{placed}?"),
+            "what": alike("What is{placed}?"),
+            "left": alike("The left picture shows {subject}{placed}."),
+            "right": alike("The right picture shows {subject}{placed}."),
+            "both": alike("Both pictures show {subject}{placed}."),
+            "one": alike("Exactly one of the pictures shows {subject}{placed}."),
+            "more left": alike("The left picture shows more {subject} than the right one."),
+            "more right": alike("The right picture shows more {subject} than the left one."),
+        },
+    ),
 )

@@ -1,9 +1,10 @@
 """French: size before the noun, colour after it, both agree; "orange" never does; "de" is elided before "un(e)"."""
 
 from ..scenes import Figures
-from .base import NOMINATIVE, Language, words
+from .base import NOMINATIVE, Frames, Language, alike, words
 
 ARTICLES = {"m": "un", "f": "une"}
+DEFINITE = {"m": "le", "f": "la"}
 NUMERALS = {2: "deux", 3: "trois", 4: "quatre"}
 # masculine, feminine, masculine plural, feminine plural
 COLOURS = {
@@ -27,23 +28,38 @@ SHAPES = {
     "cross": ("f", "croix", "croix"),
     "ring": ("m", "anneau", "anneaux"),
     "arrow": ("f", "flèche", "flèches"),
+    None: ("f", "figure", "figures"),
 }
 
 
 def noun_phrase(figures: Figures, case: str) -> str:
     """`case` "de" puts the preposition before the phrase."""
-    gender, singular, plural = SHAPES[figures.shape]
     several = figures.count > 1
-    form = 2 * several + (gender == "f")
-    phrase = words(
-        NUMERALS[figures.count] if several else ARTICLES[gender],
-        SIZES[figures.size][form] if figures.size else "",
-        plural if several else singular,
-        COLOURS[figures.colour][form],
-    )
+    phrase = words(NUMERALS[figures.count] if several else ARTICLES[SHAPES[figures.shape][0]], _unnumbered(figures, several))
     if case == NOMINATIVE:
         return phrase
     return f"de {phrase}" if several else f"d'{phrase}"
+
+
+def _unnumbered(figures: Figures, several: bool) -> str:
+    gender, singular, plural = SHAPES[figures.shape]
+    form = 2 * several + (gender == "f")
+    return words(
+        SIZES[figures.size][form] if figures.size else "",
+        plural if several else singular,
+        COLOURS[figures.colour][form] if figures.colour else "",
+    )
+
+
+def _elided(word: str, phrase: str) -> str:
+    """ "le", "la" or "de" before a phrase: elided before a vowel."""
+    return f"{word[0]}'{phrase}" if phrase[0] in "aeiouéœ" else f"{word} {phrase}"
+
+
+def _known(figures: Figures) -> str:
+    if figures.count > 1:
+        return f"les {_unnumbered(figures, True)}"
+    return _elided(DEFINITE[SHAPES[figures.shape][0]], _unnumbered(figures, False))
 
 
 LANGUAGE = Language(
@@ -54,4 +70,21 @@ LANGUAGE = Language(
     phrase="{subject} {place}",
     sentence="L'image montre {subject} {place}.",
     sentence_alone="L'image montre {subject}.",
+    more=Frames(
+        known=_known,
+        uncounted=lambda figures: _elided("de", _unnumbered(figures, True)),
+        frames={
+            "colour": ("De quelle couleur est {subject} ?", "De quelle couleur sont {subject} ?"),
+            "shape": ("Quelle forme a {subject} ?", "Quelle forme ont {subject} ?"),
+            "count": alike("Combien y a-t-il {subject} ?"),
+            "exists": alike("Y a-t-il {subject}{placed} ?"),
+            "what": alike("Que voit-on{placed} ?"),
+            "left": alike("L'image de gauche montre {subject}{placed}."),
+            "right": alike("L'image de droite montre {subject}{placed}."),
+            "both": alike("Les deux images montrent {subject}{placed}."),
+            "one": alike("Une seule des deux images montre {subject}{placed}."),
+            "more left": alike("L'image de gauche montre plus {subject} que celle de droite."),
+            "more right": alike("L'image de droite montre plus {subject} que celle de gauche."),
+        },
+    ),
 )

@@ -1,7 +1,7 @@
 """Indonesian: colour and size follow the noun; nothing is inflected, "sebuah" introduces a single thing."""
 
 from ..scenes import Figures
-from .base import NOMINATIVE, Language, same_case, words
+from .base import NOMINATIVE, Frames, Language, alike, same_case, words
 
 NUMERALS = {1: "sebuah", 2: "dua", 3: "tiga", 4: "empat"}
 COLOURS = {
@@ -24,11 +24,20 @@ SHAPES = {
     "cross": "salib",
     "ring": "cincin",
     "arrow": "panah",
+    None: "bangun",
 }
 
 
 def noun_phrase(figures: Figures, case: str) -> str:
-    return words(NUMERALS[figures.count], SHAPES[figures.shape], COLOURS[figures.colour], SIZES[figures.size] if figures.size else "")
+    return words(NUMERALS[figures.count], _unnumbered(figures))
+
+
+def _unnumbered(figures: Figures) -> str:
+    return words(
+        SHAPES[figures.shape],
+        COLOURS[figures.colour] if figures.colour else "",
+        SIZES[figures.size] if figures.size else "",
+    )
 
 
 LANGUAGE = Language(
@@ -44,4 +53,21 @@ LANGUAGE = Language(
     phrase="{subject} {place}",
     sentence="Pada gambar ada {subject} {place}.",
     sentence_alone="Pada gambar ada {subject}.",
+    more=Frames(
+        known=lambda figures: f"{_unnumbered(figures)} itu",
+        uncounted=_unnumbered,
+        frames={
+            "colour": alike("Apa warna {subject}?"),
+            "shape": alike("Apa bentuk {subject}?"),
+            "count": alike("Ada berapa {subject} pada gambar?"),
+            "exists": alike("Apakah ada {subject}{placed}?"),
+            "what": alike("Apa yang ada{placed}?"),
+            "left": alike("Gambar kiri menunjukkan {subject}{placed}."),
+            "right": alike("Gambar kanan menunjukkan {subject}{placed}."),
+            "both": alike("Kedua gambar menunjukkan {subject}{placed}."),
+            "one": alike("Hanya satu dari kedua gambar menunjukkan {subject}{placed}."),
+            "more left": alike("Gambar kiri menunjukkan lebih banyak {subject} daripada gambar kanan."),
+            "more right": alike("Gambar kanan menunjukkan lebih banyak {subject} daripada gambar kiri."),
+        },
+    ),
 )

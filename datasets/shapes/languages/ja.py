@@ -1,7 +1,7 @@
 """Japanese: native numerals with の; colours as adjectives in い where they exist, otherwise as nouns with の."""
 
 from ..scenes import Figures
-from .base import NOMINATIVE, Language, same_case
+from .base import NOMINATIVE, Frames, Language, alike, same_case
 
 NUMERALS = {1: "一つの", 2: "二つの", 3: "三つの", 4: "四つの"}
 COLOURS = {
@@ -24,12 +24,18 @@ SHAPES = {
     "cross": "十字",
     "ring": "輪",
     "arrow": "矢印",
+    None: "図形",
 }
 
 
 def noun_phrase(figures: Figures, case: str) -> str:
+    return NUMERALS[figures.count] + _unnumbered(figures)
+
+
+def _unnumbered(figures: Figures) -> str:
     size = SIZES[figures.size] if figures.size else ""
-    return NUMERALS[figures.count] + size + COLOURS[figures.colour] + SHAPES[figures.shape]
+    colour = COLOURS[figures.colour] if figures.colour else ""
+    return size + colour + SHAPES[figures.shape]
 
 
 LANGUAGE = Language(
@@ -40,4 +46,21 @@ LANGUAGE = Language(
     phrase="{place}ある{subject}",
     sentence="{place}{subject}があります。",
     sentence_alone="{subject}があります。",
+    more=Frames(
+        known=_unnumbered,
+        uncounted=_unnumbered,
+        frames={
+            "colour": alike("{subject}は何色ですか。"),
+            "shape": alike("{subject}はどんな形ですか。"),
+            "count": alike("{subject}はいくつありますか。"),
+            "exists": alike("{placed}{subject}はありますか。"),
+            "what": alike("{placed}何がありますか。"),
+            "left": alike("左の絵を見ると、{placed}{subject}があります。"),
+            "right": alike("右の絵を見ると、{placed}{subject}があります。"),
+            "both": alike("どちらの絵にも{placed}{subject}があります。"),
+            "one": alike("片方の絵だけに{placed}{subject}があります。"),
+            "more left": alike("左の絵には右の絵より多くの{subject}があります。"),
+            "more right": alike("右の絵には左の絵より多くの{subject}があります。"),
+        },
+    ),
 )

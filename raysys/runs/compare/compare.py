@@ -36,7 +36,7 @@ class Comparing(Generic[RunTree]):
 
         Args:
             kind: of settings.
-            place: folder of the runs, where `options` name none.
+            place: folder of the runs, where `options` name none, and the settings file none in object storage.
 
         Raises:
             UserError: settings are at fault, or the folder is relative in a submitted job.
@@ -46,7 +46,8 @@ class Comparing(Generic[RunTree]):
         def kept_in(place: str) -> RunTree:
             return base.model_copy(update={"run": base.run.model_copy(update={"storage": place})})
 
-        place = self.options.storage or place
+        kept = base.run.storage
+        place = self.options.storage or (kept if is_remote(kept) else place)
         try:
             check_paths(kept_in(place))
         except UserError as error:
@@ -69,18 +70,18 @@ class Comparing(Generic[RunTree]):
             *base,
         ]
         command = [sys.executable, str(self.job), "--config", str(self.config), *self.handed, *own]
-        return Row(entry.name, command, join(run.storage, f"{run.name}.log"))
+        return Row(entry.name, command, join(run.storage, f"{run.name}.log"), entry.base.name if entry.base else "")
 
     def command(self) -> str:
         """What a person types to get here again."""
-        return shlex.join(["python", "jobs/reproduce.py", self.paper, "--data", self.options.data, *self._given(), *self.handed])
+        return shlex.join(["python", "jobs/reproduce.py", self.paper, *self._given(), *self.handed])
 
     def _given(self) -> list[str]:
-        """The options that differ from what they are by themselves."""
+        """The options that have to be given, or differ from what they are by themselves."""
         words: list[str] = []
         for name, field in type(self.options).model_fields.items():
             value: Any = getattr(self.options, name)
-            if name != "data" and value != field.default:
+            if value != field.default:
                 words += [f"--{name}", *map(str, value if isinstance(value, tuple) else [value])]
         return words
 
@@ -112,6 +113,7 @@ def compare(
         KeyboardInterrupt: Ctrl-C; the runs were stopped.
     """
     base, options = made[0].settings, comparing.options
+    largest = max((entry.settings.training for entry in made), key=needed_cpus)
     done = {entry.name: progress(entry, steps[entry.name]) for entry in made}
     left = [entry for entry in made if done[entry.name] is not None]
     begun = sum(bool(done[entry.name]) for entry in left)
@@ -124,55 +126,31 @@ def compare(
         log(f"  {entry.name}: {_state(entry, done[entry.name], steps[entry.name])}")
     parallel = 0
     if left and not page_only:
-        cpus, gpus = resources(base.training, base.ray)
-        parallel = options.parallel or fitting(base.training, len(left), cpus, gpus)
+        cpus, gpus = resources(largest, base.ray)
+        parallel = options.parallel or fitting(largest, len(left), cpus, gpus)
         where = "the cluster has" if os.environ.get("RAY_ADDRESS") else "there are"
-        log(f"{parallel} at a time ({where} {cpus} CPUs, each run needs {needed_cpus(base.training)}); logs beside the runs")
+        log(f"{parallel} at a time ({where} {cpus} CPUs, each run needs {needed_cpus(largest)}); logs beside the runs")
     if dry_run:
         return
     failed: list[Failed] = []
-    waiting: list[Entry[RunTree]] = []
     if parallel:
         try:
-            with shared_ray(base.training, base.ray, parallel) as environment:
-                failed, waiting = _train(comparing, left, steps, parallel, environment, log)
+            with shared_ray(largest, base.ray, parallel) as environment:
+                failed = run_rows([comparing.row(entry) for entry in left], parallel, environment, Storage(base.storage), log)
         except KeyboardInterrupt:
             log("stopped; the same command goes on from here")
             raise
     log(f"page: {page([('Train what is not finished, and write this page again', comparing.command())])}")
     if failed:
-        held = "".join(f"\n  {entry.name}: not begun, for it stands on {_base(entry).name}" for entry in waiting)
-        raise RunFailed(explain(failed) + held)
+        lost = {one.row.name for one in failed}
+        held = [(entry.name, entry.base.name) for entry in left if entry.base is not None and entry.base.name in lost]
+        raise RunFailed(explain(failed) + "".join(f"\n  {name}: not begun, for it stands on {base}" for name, base in held))
 
 
 def _state(entry: Entry[RunTree], at: int | None, steps: int | None) -> str:
     if at is None:
         return "finished"
-    length = f"{steps} steps" if entry.settings.trained else "computed at once"
+    whole = f"{steps} steps" if steps else f"{entry.settings.training.epochs:g} epochs"
+    length = whole if entry.settings.trained else "computed at once"
     after = f", after {entry.base.name}" if entry.base else ""
-    return f"goes on at step {at} of {steps}" if at else f"to be trained, {length}{after}"
-
-
-def _train(
-    comparing: Comparing[RunTree],
-    left: Sequence[Entry[RunTree]],
-    steps: Mapping[str, int | None],
-    parallel: int,
-    environment: Mapping[str, str],
-    log: Log,
-) -> tuple[list[Failed], list[Entry[RunTree]]]:
-    """Run those that nothing holds back, then those that stand on them; returns what failed, and what was not begun for that reason."""
-    storage = Storage(left[0].settings.storage)
-    first = [entry for entry in left if entry.base is None]
-    failed = run_rows([comparing.row(entry) for entry in first], parallel, environment, storage, log)
-    others = [entry for entry in left if entry.base is not None]
-    waiting = [entry for entry in others if progress(_base(entry), steps[_base(entry).name]) is not None]
-    ready = [entry for entry in others if entry not in waiting]
-    if first and ready:
-        log(f"then {len(ready)} that stand on others")
-    return failed + run_rows([comparing.row(entry) for entry in ready], parallel, environment, storage, log), waiting
-
-
-def _base(entry: Entry[RunTree]) -> Entry[RunTree]:
-    assert entry.base is not None
-    return entry.base
+    return f"goes on at step {at} of {whole.removesuffix(' steps')}" if at else f"to be trained, {length}{after}"

@@ -25,8 +25,6 @@ class ComparisonSettings(Settings):
     """Folder of the runs and of the page, local or s3://; by default one in runs, by the name of the settings file."""
     parallel: pydantic.PositiveInt | None = None
     """Runs at a time; by default as many as the CPUs (and GPUs) of the cluster or of this machine have room for."""
-    also: tuple[str, ...] = ()
-    """Folders of further runs to show: options beyond the paper, trained by other commands."""
 
 
 _NO_MATTER = (
@@ -47,8 +45,8 @@ class Entry(Generic[RunTree]):
     seed: int
     settings: RunTree
     """As the run has them from the start, with what its system changes."""
-    base: "Entry[RunTree] | None" = None
-    """The run that this one begins with or stands on, which has to be finished before."""
+    base: "Entry[Any] | None" = None
+    """The run that this one begins with or stands on, which has to be finished before; of the same program or another."""
 
     @property
     def name(self) -> str:
@@ -65,7 +63,7 @@ class Entry(Generic[RunTree]):
         return SavedRun(load_settings(self.folder), self.folder)
 
 
-def make_entry(base: RunTree, system: str, seed: int, stands_on: Entry[RunTree] | None = None) -> Entry[RunTree]:
+def make_entry(base: RunTree, system: str, seed: int, stands_on: Entry[Any] | None = None) -> Entry[RunTree]:
     """The run of a system with a seed, called <system>-seed-<seed>.
 
     Args:

@@ -20,6 +20,8 @@ class GlobetrotterComparisonSettings(ComparisonSettings):
 
     systems: Annotated[tuple[SystemName, ...], pydantic.Field(min_length=1)] = get_args(SystemName)
     """What is trained."""
+    also: tuple[str, ...] = ()
+    """Folders of further runs to show: options beyond the paper, trained by other commands."""
     human: tuple[str, ...] = ("tuxpaint", "human")
     """Test splits with one of these in their names were translated by people, and are shown apart."""
 

@@ -25,6 +25,8 @@ class GroundedComparisonSettings(ComparisonSettings):
 
     systems: Annotated[tuple[GroundedName, ...], pydantic.Field(min_length=1)] = get_args(GroundedName)
     """What is trained, beside the runs of t and t-half that these stand on."""
+    also: tuple[str, ...] = ()
+    """Folders of further runs to show: options beyond the paper, trained by other commands."""
     from_t: bool = True
     """Sentence encoders begin as that of T with the same seed, as in the paper; otherwise with random weights, but for the systems that
     stand on a run by nature (seq, gs-img, gs-cap, gs-both)."""

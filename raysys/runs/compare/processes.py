@@ -11,7 +11,6 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +37,8 @@ class Row:
     """What trains and scores it, or goes on with it."""
     log: str
     """File, local or s3://, for what the command prints. Lines are added to one that is there on this machine."""
+    after: str = ""
+    """Name of the run that has to be done before; one that is not among those to be run counts as done."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +58,10 @@ class Failed:
 
 
 def run_rows(rows: Sequence[Row], parallel: int, environment: Mapping[str, str], storage: Storage, log: Log = print) -> list[Failed]:
-    """Run the commands, at most `parallel` at a time; one that fails does not stop the others.
+    """Run the commands, at most `parallel` at a time; one that fails stops none but those that come after it, which are not begun.
 
     Args:
-        rows: in the order to begin them.
+        rows: in the order to begin them, as far as none waits for another.
         parallel: how many at a time.
         environment: variables of the processes, besides those of this one.
         storage: the door to logs that are not local.
@@ -72,18 +73,20 @@ def run_rows(rows: Sequence[Row], parallel: int, environment: Mapping[str, str],
     Raises:
         KeyboardInterrupt: Ctrl-C or SIGTERM; every process was told so and has ended.
     """
-    waiting, running, failed, done = deque(rows), list[_Process](), list[Failed](), 0
+    waiting, running, failed, done = list(rows), list[_Process](), list[Failed](), 0
     with tempfile.TemporaryDirectory(prefix="raysys-logs-") as scratch, _terminated_is_interrupted():
         try:
             while waiting or running:
-                while waiting and len(running) < parallel:
-                    running.append(_Process(waiting.popleft(), environment, storage, scratch))
+                while len(running) < parallel and (row := _ready(waiting, running)) is not None:
+                    waiting.remove(row)
+                    running.append(_Process(row, environment, storage, scratch))
                 time.sleep(0.1)
                 for process in [process for process in running if process.poll() is not None]:
                     running.remove(process)
                     done += 1
                     fault = process.finish()
                     failed += [fault] if fault else []
+                    waiting = _without(waiting, process.row.name) if fault else waiting
                     how = f"failed after {process.seconds:.0f} s, {process.row.log}" if fault else f"done in {process.seconds:.0f} s"
                     log(f"{done}/{len(rows)} {process.row.name}: {how}")
         finally:
@@ -91,6 +94,20 @@ def run_rows(rows: Sequence[Row], parallel: int, environment: Mapping[str, str],
             for process in running:
                 process.finish()
     return failed
+
+
+def _ready(waiting: Sequence[Row], running: Sequence["_Process"]) -> Row | None:
+    """The first that waits for none that is still to be done."""
+    pending = {row.name for row in waiting} | {process.row.name for process in running}
+    return next((row for row in waiting if row.after not in pending), None)
+
+
+def _without(waiting: Sequence[Row], failed: str) -> list[Row]:
+    """Those that come neither after a run that failed nor after one that comes after it."""
+    left = [row for row in waiting if row.after != failed]
+    for row in waiting:
+        left = _without(left, row.name) if row.after == failed else left
+    return left
 
 
 class _Process:

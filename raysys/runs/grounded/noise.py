@@ -1,16 +1,18 @@
 """Batches of noise, by which the needs of a grounded run are measured before it is started."""
 
 import functools
+from typing import Any
 
 import torch
 
 from raysys.data.grounded_batches import GroundedBatch
 from raysys.models.images import ImageBackbone, ImageModelSettings
-from raysys.runs.grounded.settings import GroundedSettings
+from raysys.runs.run import Run
 
 
-def random_grounded_batch(settings: GroundedSettings, samples: int, generator: torch.Generator) -> GroundedBatch:
+def random_grounded_batch(run: Run, system: Any, samples: int, generator: torch.Generator) -> GroundedBatch:
     """Triples and captions by their shares of a batch, all of them as long as the settings allow."""
+    settings = run.settings
     words, data = settings.model.text, settings.data
     text = data.text_share * settings.uses_text
     triple = torch.arange(samples) % (text + data.caption_share * settings.uses_images) < text

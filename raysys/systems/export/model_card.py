@@ -13,6 +13,7 @@ from raysys.models.skip_thought import SkipThoughtSettings
 from raysys.systems.build import TITLES
 from raysys.systems.encoder import Encoder, text_network
 from raysys.systems.export.usage import usage
+from raysys.systems.rc3.settings import Rc3ModelSettings
 
 FILE = "README.md"
 _SCORES, _END = "<!-- scores -->", "<!-- end of scores -->"
@@ -122,6 +123,10 @@ def _facts(encoder: Encoder) -> list[tuple[str, str]]:
 def _text_network(encoder: Encoder) -> tuple[str, str]:
     """What reads sentences, and how long they may be."""
     model = encoder.system.model
+    if isinstance(model, Rc3ModelSettings):
+        network = model.network
+        pieces = f"{network.vocabulary_size:,} word pieces"
+        return f"mBART, {network.layers} + {network.decoder_layers} layers of {network.size}, {pieces}", f"{network.max_tokens} word pieces"
     if isinstance(model.text, SkipThoughtSettings):
         reader = "GRU" if model.text.encoder == "gru" else f"transformer, {model.text.layers} layers"
         return f"{reader}, {model.text.vocabulary_size:,} words of {model.text.word_size}", f"{model.text.max_words} words"
@@ -165,8 +170,10 @@ def _limits(encoder: Encoder) -> list[str]:
         "special tokens.",
     ]
     text = text_network(encoder.system)
-    read_in_order = isinstance(encoder.system.model.text, SkipThoughtSettings) or (text is not None and text.settings.layers)
-    if not read_in_order:
+    model = encoder.system.model
+    if isinstance(model, Rc3ModelSettings):
+        limits.append("The network also reads images with their texts; as a sentence encoder it is asked for texts alone.")
+    elif not (isinstance(model.text, SkipThoughtSettings) or (text is not None and text.settings.layers)):
         limits.append("It does not see the order of words: a sentence is the mean of its pieces.")
     if text is not None and text.settings.trigram_buckets:
         limits.append(

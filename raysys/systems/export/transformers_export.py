@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from PIL import Image
-from transformers import AutoImageProcessor, AutoModel
+from transformers import AutoImageProcessor, AutoModel, MBartForConditionalGeneration
 
+from raysys.data.language_codes import language_ids
 from raysys.data.tokenizer import encode, load_tokenizer
 from raysys.models.backbones import TransformersFeatures
 from raysys.objectives.similarity import unit_vectors
@@ -17,6 +18,7 @@ from raysys.systems.export.agreement import SENTENCES, difference, pictures, sam
 from raysys.systems.export.image_folder import network_arguments, processor_arguments
 from raysys.systems.export.standalone.image_processor import SquareImageProcessor
 from raysys.systems.export.standalone.modeling_lite0 import Lite0Model
+from raysys.systems.rc3.encoder import Rc3Encoder
 
 
 class TransformersExport(NamedTuple):
@@ -42,6 +44,8 @@ def export_transformers(encoder: Encoder, folder: Path) -> TransformersExport:
     found = [difference("the export (sentences)", encoder.encode_texts(SENTENCES, tags), loaded.encode_texts(SENTENCES, tags))]
     if text_network(encoder.system):
         found.append(_check_text(encoder, folder))
+    if isinstance(encoder.system, Rc3Encoder):
+        found.append(_check_mbart(encoder, folder))
     cosine = None
     if encoder.has_images:
         shown = pictures(encoder.preprocess.settings.size)
@@ -66,6 +70,21 @@ def _check_text(encoder: Encoder, folder: Path) -> float:
         project = getattr(encoder.system, "project_caption", unit_vectors)  # a system without heads compares what its network gives
         vectors = project(pooled.to(encoder.device)).cpu().numpy()
     return difference("text/", encoder.encode_texts(SENTENCES), vectors)
+
+
+def _check_mbart(encoder: Encoder, folder: Path) -> float:
+    """By transformers' own network and tokenizer: a sentence with the token of its language behind it, and the state at its beginning."""
+    network = MBartForConditionalGeneration.from_pretrained(folder / "text").eval()
+    same_tensors("text/", encoder.system.network.mbart.state_dict(), network.state_dict())
+    tokenizer, language = load_tokenizer(folder / "text"), encoder.info["languages"][0]
+    tag = str(tokenizer.convert_ids_to_tokens(language_ids(tokenizer, [language])[language]))
+    tokens = tokenizer([sentence + tag for sentence in _SHORT], padding=True, return_tensors="pt")
+    with torch.inference_mode():
+        states = network.model.encoder(input_ids=tokens["input_ids"], attention_mask=tokens["attention_mask"]).last_hidden_state
+    return difference("text/", encoder.encode_texts(_SHORT, [language] * len(_SHORT)), unit_vectors(states[:, 0]).numpy())
+
+
+_SHORT = SENTENCES[:1]  # longer ones are cut by raysys so that the token of the language stays
 
 
 def _check_images(encoder: Encoder, folder: Path) -> float:

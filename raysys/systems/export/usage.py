@@ -4,11 +4,13 @@ import json
 
 import torch
 
+from raysys.data.language_codes import language_ids
 from raysys.models.backbones import TransformersFeatures
 from raysys.models.heads import WhitenedHead
 from raysys.systems.encoder import Encoder
 from raysys.systems.export.image_folder import network_arguments, processor_arguments
 from raysys.systems.globetrotter import Globetrotter
+from raysys.systems.rc3.encoder import Rc3Encoder
 
 _TEXTS = '["a red apple", "ein roter Apfel"]'
 
@@ -19,7 +21,9 @@ def usage(encoder: Encoder, formats: list[str]) -> list[str]:
     A block makes `sentences`, float [2, d], and, where the format knows images, `pictures`, float [1, d], of ``picture.jpg``.
     """
     makers = {"transformers": _transformers, "sentence-transformers": _sentence_transformers, "onnx": _onnx}
-    if not isinstance(encoder.system, Globetrotter):
+    if isinstance(encoder.system, Rc3Encoder):
+        makers = {"transformers": _mbart}
+    elif not isinstance(encoder.system, Globetrotter):
         makers = {}  # what makes a sentence vector of them is in raysys alone
     blocks = {"raysys": _raysys(encoder)} | {name: make(encoder) for name, make in makers.items() if name in formats}
     return ["\n".join([f"### {name}", "", "```python", *block, "```"]) for name, block in blocks.items()]
@@ -40,6 +44,26 @@ def _raysys(encoder: Encoder) -> list[str]:
         f"sentences = encoder.encode_texts({texts})",
         "print(sentences @ sentences.T)",
         *(pictures if encoder.has_images else []),
+    ]
+
+
+def _mbart(encoder: Encoder) -> list[str]:
+    known = encoder.info["languages"]
+    tags = encoder.tokenizer.convert_ids_to_tokens(list(language_ids(encoder.tokenizer, known).values()))
+    texts = json.dumps([f"a red apple{tags[0]}", f"ein roter Apfel{tags[-1]}"], ensure_ascii=False)
+    return [
+        "import torch",
+        "import torch.nn.functional as F",
+        "from transformers import AutoTokenizer, MBartForConditionalGeneration",
+        "",
+        'tokenizer = AutoTokenizer.from_pretrained("text")',
+        'network = MBartForConditionalGeneration.from_pretrained("text").eval()',
+        f"texts = {texts}  # each with the token of its language behind it",
+        'tokens = tokenizer(texts, padding=True, return_tensors="pt")',
+        "with torch.inference_mode():",
+        '    states = network.model.encoder(tokens["input_ids"], attention_mask=tokens["attention_mask"]).last_hidden_state',
+        "sentences = F.normalize(states[:, 0], dim=-1)",
+        "print(sentences @ sentences.T)",
     ]
 
 

@@ -24,6 +24,7 @@ class GroundedSystem(GroundedEncoder):
     """
 
     neighbour_keys = None
+    exchange = None
 
     def __init__(self, name: str, model: GroundedModelSettings, objective: GroundedObjectiveSettings):
         super().__init__(name, model, objective)

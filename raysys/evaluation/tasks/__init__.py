@@ -1,0 +1,1 @@
+"""Scores of the five tasks, each beside chance."""

@@ -1,0 +1,1 @@
+"""Pre-training of RC³ and its rivals."""
