@@ -20,7 +20,7 @@ BOS_ID, PAD_ID, EOS_ID = 0, 1, 2
 
 def random_mbart(settings: "VisualMBartSettings") -> "MBartForConditionalGeneration":
     """An mBART of the settings' sizes. Weights deviate by 0.02 at mBART's size, 1024, and in smaller networks by as much more as keeps
-    the scale of products with them [ours]."""
+    the scale of products with them; positions begin as large as words are once they are scaled [ours]."""
     from transformers import MBartConfig, MBartForConditionalGeneration  # takes seconds, which those who only read settings need not wait
 
     config = MBartConfig(
@@ -41,7 +41,10 @@ def random_mbart(settings: "VisualMBartSettings") -> "MBartForConditionalGenerat
         eos_token_id=EOS_ID,
         forced_eos_token_id=None,
     )
-    return MBartForConditionalGeneration(config)
+    network = MBartForConditionalGeneration(config)
+    for half in (network.model.encoder, network.model.decoder):  # words are scaled by √size, positions are not
+        torch.nn.init.normal_(half.embed_positions.weight, std=config.init_std * settings.size**0.5)
+    return network
 
 
 def pretrained_mbart(settings: "VisualMBartSettings", name: str) -> "MBartForConditionalGeneration":

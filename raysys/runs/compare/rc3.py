@@ -4,7 +4,7 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, NamedTuple, get_args
 
@@ -20,7 +20,7 @@ from raysys.runs.compare.rc3_needs import needs, needs_cluster
 from raysys.runs.compare.rc3_page import Tuned, write_page
 from raysys.runs.compare.rc3_tasks import TaskSettings, load_tasks, task_of
 from raysys.runs.finetune.run import as_base
-from raysys.runs.rc3.run import open_rc3
+from raysys.runs.rc3.run import open_rc3, with_batch
 from raysys.runs.rc3.settings import Rc3Settings
 from raysys.runs.run import Log
 from raysys.settings import dumps
@@ -74,7 +74,8 @@ class Rc3Comparing(Comparing[Rc3Settings]):
     def row(self, entry: Entry[Rc3Settings]) -> Row:
         """What trains and scores a run, or goes on with it."""
         if not isinstance(entry, Tuned):
-            return super().row(entry)
+            row = super().row(entry)
+            return replace(row, command=[*row.command, "--training.global-batch", str(entry.settings.training.global_batch)])
         run, file = entry.settings.run, self.scratch / f"{entry.settings.run.name}.yaml"
         file.write_text(dumps(entry.settings), encoding="utf-8")
         command = [sys.executable, str(self.finetune_job), entry.settings.system, "--config", str(file)]
@@ -99,7 +100,7 @@ def entries(base: Rc3Settings, tasks: TaskSettings, systems: Sequence[str], seed
     """
     made: list[Entry[Rc3Settings] | Tuned] = []
     for seed in seeds:
-        networks = {system: make_entry(base, system, seed) for system in systems}
+        networks = {system: make_entry(with_batch(base, system), system, seed) for system in systems}
         made += networks.values()
         made += [
             tune(row, name, seed, networks[ROWS[row].system], tasks)

@@ -11,7 +11,7 @@ from raysys.models.visual_mbart import VisualMBart, VisualMBartSettings
 from raysys.runs.compare.entries import Entry
 from raysys.runs.estimate import engine_sizes, weight_size
 from raysys.runs.estimate_table import in_bytes, table
-from raysys.runs.rc3.run import shares_of
+from raysys.runs.rc3.run import shares_of, with_batch
 from raysys.runs.rc3.settings import Rc3Settings
 from raysys.storage import is_remote
 from raysys.systems.rc3.names import RC3_TITLES, losses_of
@@ -77,8 +77,8 @@ def needs(base: Rc3Settings, made: Sequence[Entry[Any]], again: str, flops: floa
         hours = {system: pretraining_seconds(base, system, flops) / 3600 for system in systems}
         total = sum(hours[entry.system] for entry in networks)
         lines += [
-            f"time of {training.steps:,} steps of {training.global_batch} rows, if each GPU does {flops / 1e12:g} · 10¹² operations a "
-            "second, which is assumed and not measured (--teraflops), and waits for nothing:",
+            f"time of {training.steps:,} steps of up to {training.global_batch} rows, if each GPU does {flops / 1e12:g} · 10¹² operations "
+            "a second, which is assumed and not measured (--teraflops), and waits for nothing:",
             *(f"  {RC3_TITLES[system]}: {of:,.1f} hours, {of * gpus:,.0f} GPU hours" for system, of in hours.items()),
             f"  all {len(networks)} pre-training runs: {total * gpus:,.0f} GPU hours",
             "  the paper took ten days on 64 V100, 15,360 GPU hours, for one run; it does not say how many negatives it computed for a row",
@@ -169,7 +169,7 @@ def row_flops(base: Rc3Settings, system: str) -> float:
 
 def pretraining_seconds(base: Rc3Settings, system: str, flops: float) -> float:
     """Of a whole run on as many GPUs as it begins with, without waiting for data or for one another."""
-    training = base.training
+    training = with_batch(base, system).training
     return (training.steps or 0) * training.global_batch * row_flops(base, system) / (flops * training.min_workers)
 
 

@@ -80,6 +80,7 @@ def gather(made: Made, steps: Mapping[str, int | None], title: str) -> Rc3Compar
                 ("Seeds", ", ".join(map(str, seeds))),
                 *((label, ", ".join(getattr(settings.data, name))) for label, name in _STREAMS.items() if getattr(settings.data, name)),
                 ("Network", f"{network.layers} + {network.decoder_layers} layers of size {network.size}"),
+                ("Batches", "of every stream that a system reads as many samples a step as any other that reads it"),
                 ("Learning rate", f"{settings.training.learning_rate:g}"),
                 ("Begins as", network.pretrained or "random weights"),
             ],

@@ -9,7 +9,7 @@ from raysys.runs.describe import describe_passes, describe_training
 from raysys.runs.rc3.settings import STREAMS, Rc3DataSettings, Rc3Settings
 from raysys.runs.run import Log, Run, check_resumable, micro_batches, open_settings, with_data
 from raysys.storage import Storage
-from raysys.systems.rc3.names import first_language_of, losses_of
+from raysys.systems.rc3.names import first_language_of, losses_of, streams_of
 from raysys.training.run_folder import RunFolder
 from raysys.training.settings import TrainingSettings
 
@@ -73,6 +73,15 @@ def make_plan(training: TrainingSettings, data: Rc3DataSettings, streams: Rc3Str
 def shares_of(data: Rc3DataSettings) -> tuple[int, int, int]:
     """Samples in a round of D_s, D_w and D_t."""
     return data.strict_share, data.weak_share, data.parallel_share
+
+
+def with_batch(settings: Rc3Settings, system: str) -> Rc3Settings:
+    """Settings with batches of those streams alone that `system` reads, so that systems that are compared see as many samples of a stream
+    in a step: `training.global_batch` is that of all three streams."""
+    shares = dict(zip(STREAMS, shares_of(settings.data), strict=True))
+    read = sum(shares[name] for name in streams_of(system))
+    batch = max(1, round(settings.training.global_batch * read / sum(shares.values())))
+    return settings.model_copy(update={"training": settings.training.model_copy(update={"global_batch": batch})})
 
 
 def describe_rc3(run: Run) -> list[str]:

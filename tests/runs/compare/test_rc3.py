@@ -97,6 +97,15 @@ def test_every_row_of_the_paper_is_made_from_its_network_and_sees_what_it_saw(ba
     assert {ROWS[entry.row].system for entry in tuned} == set(get_args(Rc3Name))
 
 
+def test_in_a_step_every_system_sees_as_many_samples_of_a_stream(base, tasks):
+    shared = base.model_copy(update={"data": base.data.model_copy(update={"strict_share": 2})})
+    shared = shared.model_copy(update={"training": shared.training.model_copy(update={"global_batch": 64})})
+    found = {entry.system: entry.settings.training.global_batch for entry in entries(shared, {}, get_args(Rc3Name), [0])}
+    assert {found[name] for name in ("rc3", "rc3-no-kl")} == {64}
+    assert {found[name] for name in ("rc3-no-rxvtcl", "m3p", "muniter", "xuniter", "memad")} == {48}
+    assert {found[name] for name in ("rc3-no-rxvtcl-xtcl", "uc2", "vl-t5", "vl-bart")} == {32}
+
+
 @pytest.mark.parametrize(("task", "without"), [("itr", {"memad", "vl-t5", "vl-bart"}), ("mmt", {"m3p", "uc2", "rc3-no-kl"})])
 def test_a_task_has_the_rows_of_its_table(task, without):
     assert not without & set(rows_of(task))
