@@ -81,7 +81,7 @@ test: install
 
 # Proofs that take long: thousands of damaged inputs, cuts at every byte, interrupted preparations.
 proofs: install
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m slow --numprocesses 2 --dist loadfile --durations 15
 
 lint: install
 	$(BIN)/ruff check .
