@@ -1,7 +1,9 @@
 """What a run can say of itself in the model card of its export."""
 
+import contextlib
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,9 +14,9 @@ from raysys.data.samples import Samples
 from raysys.evaluation.table import render, score_table
 from raysys.runs.run import SavedRun
 from raysys.shards.manifest import NAME, Manifest, load_or_build
-from raysys.shards.reader import RawSample
-from raysys.shards.sample import SampleError
-from raysys.storage import join
+from raysys.shards.reader import RawSample, try_read_samples
+from raysys.shards.sample import SampleError, decode_json
+from raysys.storage import Storage, join
 from raysys.systems.encoder import CARD
 from raysys.systems.export.model_card import FILE, DataFacts, with_scores
 
@@ -34,7 +36,7 @@ def data_facts(run: SavedRun) -> list[DataFacts]:
             facts.append(_sentences(name, load_or_build(storage, data.locate(name), lambda line: None), data.language))
             continue
         if name in getattr(data, "parallel", ()):
-            facts.append(_parallel(name, load_or_build(storage, data.locate(name), lambda line: None), data.languages))
+            facts.append(_parallel(name, load_or_build(storage, data.locate(name), lambda line: None), data.languages, storage))
             continue
         everything = data.load([name], (), storage, log=lambda line: None)
         languages = [language for language in data.languages if language in everything.languages]
@@ -55,25 +57,39 @@ def _sentences(name: str, manifest: Manifest, language: str) -> DataFacts:
     return DataFacts(name, {language: len(table)}, {language: len(pc.list_flatten(table["sentences"]))}, ())
 
 
-def _parallel(name: str, manifest: Manifest, languages: Sequence[str]) -> DataFacts:
-    """Of parallel texts: samples that have texts in a language, and texts where a sample has several places."""
+def _parallel(name: str, manifest: Manifest, languages: Sequence[str], storage: Storage) -> DataFacts:
+    """Of parallel texts, of which a sample may hold many."""
     rows, _ = parallel_counts(manifest, languages)
-    tags = manifest.table["languages"].take(rows).to_pylist()
-    return DataFacts(name, {language: sum(language in own for own in tags) for language in languages}, {}, ())
+    tags, captions, many = (manifest.table[column].take(rows).to_pylist() for column in ("languages", "captions", "texts"))
+    samples, texts = Counter[str](), Counter[str]()
+    for own, *numbers in zip(tags, captions, many, strict=True):
+        samples.update(own)
+        for language, *counts in zip(own, *numbers, strict=True):
+            texts[language] += sum(counts)
+    some = rows[np.unique(np.linspace(0, len(rows) - 1, _LOOKED_AT, dtype=np.int64))]
+    fields = []
+    for sample in try_read_samples(storage, manifest, some):
+        with contextlib.suppress(SampleError):  # training has said so, or will
+            if isinstance(sample, RawSample) and "json" in sample.members:
+                fields.append(decode_json(sample.members["json"], sample.where))
+    in_use = [{language: found[language] for language in languages} for found in (samples, texts)]
+    return DataFacts(name, in_use[0], in_use[1], _named_licences(fields))
+
+
+def _named_licences(fields: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """What the free fields of samples name as `licence` or `license`."""
+    return tuple(sorted({str(one.get("licence") or one.get("license") or "") for one in fields} - {""}))
 
 
 def _licences(samples: Samples) -> tuple[str, ...]:
     """What samples all over a data set name as `licence` or `license`."""
     ids = np.unique(np.linspace(0, len(samples) - 1, _LOOKED_AT, dtype=np.int64))
-    found = set()
+    found = []
     for sample in samples.try_read(ids):
         if isinstance(sample, RawSample):
-            try:
-                extra = samples.captions(sample).extra
-            except SampleError:  # training has said so, or will
-                continue
-            found.add(str(extra.get("licence") or extra.get("license") or ""))
-    return tuple(sorted(found - {""}))
+            with contextlib.suppress(SampleError):  # training has said so, or will
+                found.append(samples.captions(sample).extra)
+    return _named_licences(found)
 
 
 def training_facts(run: SavedRun) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import pytest
 from raysys.data.rc3_batches import PARALLEL, STRICT, WEAK
 from raysys.data.shares import Share
 from raysys.errors import UserError
+from raysys.runs.card import data_facts
 from raysys.runs.estimate_table import estimate_run
 from raysys.runs.outlook import outlook_of
 from raysys.runs.rc3.build import get_tokenizer, make_job
@@ -74,6 +75,15 @@ def test_what_is_told_of_it(opened):
     )
     assert "losses mlm, mclm, itm, xtcl, rxvtcl, kl" in told
     assert "strict" in lines[-1]
+
+
+def test_the_card_counts_samples_and_texts_of_every_stream(opened):
+    run = opened()
+    strict, weak, parallel = data_facts(run)
+    assert (strict.name, weak.name, parallel.name) == ("strict", "weak", "parallel")
+    assert (parallel.samples["en"], parallel.captions["en"]) == (PARALLELS, 2 * PARALLELS)
+    assert sum(parallel.samples.values()) == 2 * PARALLELS
+    assert strict.samples["ja"] == STRICTS
 
 
 @pytest.mark.parametrize("system", ["rc3", "m3p", "memad", "vl-bart"])
