@@ -1,6 +1,7 @@
 """What all tests share: one Ray session per test run."""
 
 import os
+import signal
 import sys
 from types import ModuleType
 
@@ -12,6 +13,10 @@ os.environ.setdefault("RAY_AUTH_MODE", "disabled")
 # Processes of torch on two cores only get in each other's way.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("RAY_TRAIN_HEALTH_CHECK_INTERVAL_S", "0.1")
+
+# Shells start what goes on in the background with SIGINT ignored, and so would every process that is to be interrupted here.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 pytest_plugins = ["tests.object_store"]
 
