@@ -59,8 +59,8 @@ class Rc3DataSettings(StoredDataSettings):
 
     @property
     def captioned(self) -> tuple[str, ...]:
-        """Those of them whose samples are pictures with captions."""
-        return (*self.strict, *self.weak)
+        """Those of them whose captions say which words there are to translate: D_s, which all systems read, so that all are asked alike."""
+        return self.strict
 
 
 class Rc3Settings(Settings):

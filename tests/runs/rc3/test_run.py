@@ -12,6 +12,7 @@ from raysys.runs.outlook import outlook_of
 from raysys.runs.rc3.build import get_tokenizer, make_job
 from raysys.runs.rc3.run import describe_rc3, open_rc3
 from raysys.runs.rc3.settings import Rc3Settings
+from raysys.runs.words import training_texts
 from raysys.settings import from_mapping
 from tests.data.rc3_worlds import PARALLELS, SIZE, STRICTS, WEAKS, write_all
 
@@ -65,6 +66,12 @@ def test_rivals_of_english_captions_begin_with_english(opened):
 
     batch = BatchFinisher(run.settings.data.image, 1, job.builder)(payload)
     assert {run.settings.data.languages[place] for place in batch.first_languages.tolist()} == {"en"}
+
+
+def test_every_system_is_asked_the_same_words(opened):
+    texts = [training_texts(opened(system)) for system in ("rc3", "rc3-no-rxvtcl-xtcl", "vl-bart")]
+    assert texts[0]
+    assert texts[0] == texts[1] == texts[2]
 
 
 def test_what_is_told_of_it(opened):
