@@ -2,7 +2,7 @@
 
     python jobs/extract_rois.py --data data/shapes --out data/shapes-rois --detector boxes
     python jobs/extract_rois.py --data data/tuxpaint/train --out data/tuxpaint-rois/train --features package:efficientnet-lite0
-    python jobs/extract_rois.py --data s3://bucket/coco --out s3://bucket/coco-rois --detector facebook/detr-resnet-50 --gpu True
+    python jobs/extract_rois.py --data s3://bucket/coco --out s3://bucket/coco-rois --detector PekingU/rtdetr_r50vd --gpu True
 
 Writes each shard again under its name, with a member ``.rois.npz`` beside every picture (`features` float32 [n, D], `boxes` float32 [n, 4]:
 left, top, right, bottom in pixels, `size` int32 [2]: width, height), on actors of Ray Data (`RAY_ADDRESS` for a cluster). The same command

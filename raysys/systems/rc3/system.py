@@ -28,8 +28,8 @@ class Rc3System(Rc3Encoder):
     """The network, and the heads that its losses need.
 
     ``forward(batch)`` gives this worker's rows, ``losses(rows)`` the named terms, computed from the rows of the whole global batch.
-    Every worker runs every part, whatever its rows, and every trained parameter gets a gradient in every batch, as engines that
-    partition weights need it; rows do not count in losses of what they lack.
+    Every worker runs every part that the run's data reach, whatever its rows, and gives its parameters a gradient in every batch, as
+    engines that partition weights need it; rows do not count in losses of what they lack.
 
     Args:
         name: an :data:`raysys.systems.rc3.names.Rc3Name`.

@@ -45,7 +45,7 @@ class TaskSystem(nn.Module):
             told apart from.
         gated: of `mmt`, read the text alone, and let the regions of the image gate its states, as MeMAD does.
 
-    What the task does not read is frozen: engines that partition weights wait for the gradient of every trained one.
+    What the task does not read is frozen, so that nothing decays weights that nothing trains.
     """
 
     neighbour_keys = None
